@@ -278,7 +278,9 @@ class Interpreter:
     def map(self, node: ir.Map) -> Array:
         condition = None
         numbers = list(node.operands)
-        if OPERATIONS[node.op].chooses:
+        operation = node.operation
+        assert operation is not None
+        if operation.chooses:
             condition = self.operand(numbers.pop(0))
         formats = [_format(each) for each in numbers if isinstance(each, ir.Value)]
         assert isinstance(node.result.type, TileType)
@@ -291,7 +293,7 @@ class Interpreter:
         arrays = [np.asarray(self.operand(each)).astype(kind.dtype) for each in numbers]
         if condition is not None:
             arrays.insert(0, condition)
-        return _canonical(OPERATIONS[node.op].arithmetic(kind, self.function_bits)(*arrays))
+        return _canonical(operation.arithmetic(kind, self.function_bits)(*arrays))
 
     def powers(self, node: ir.Powers) -> tuple[Any, ...]:
         scores = self.masked(node.operands[0], 1, -np.inf)

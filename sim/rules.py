@@ -15,7 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError, TilewrightError, did_you_mean, shown
+from sim.user_files import IN_FILE, names_of
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
@@ -235,24 +237,36 @@ def validating(where: str | None = None) -> Iterator[None]:
 
 
 def load_config(name: str, *, where: str = "--config") -> ChipConfig:
-    """Load a configuration by name or from a TOML file.
+    """Load a configuration by name, from a TOML file, or of a Python file (``FILE.py:NAME``).
 
     Raises
     ------
     BadInputError
-        If neither exists, or a value in the file is invalid.
+        If none exists, or a value in the file is invalid.
     """
     # Not at the top: importing it would slow the help of every sub-command.
-    from hw.arch.config import from_toml, named
+    from hw.arch.config import ChipConfig, from_toml, named
 
     if name in named:
         return named[name]
+    match = IN_FILE.fullmatch(name)
+    if match is not None:
+        found = names_of(Path(match["file"]), noun="Configuration", where=where)
+        chips = {key: each for key, each in found.items() if isinstance(each, ChipConfig)}
+        only = next(iter(chips)) if len(chips) == 1 else None
+        chosen = only if match["name"] is None else match["name"]
+        if chosen not in chips:
+            rule = f"be FILE.py:NAME of a ChipConfig: {', '.join(chips) or 'the file has none'}"
+            raise refusal(where, rule, name)
+        return chips[chosen]
     if not name:
         raise BadInputError(
-            f"{where} must name a configuration or a TOML file, not be empty", where=where, value=""
+            f"{where} must name a configuration or a file with one, not be empty",
+            where=where,
+            value="",
         )
     if not (os.path.isfile(name) or "/" in name or name.endswith(".toml")):
-        known = f"{', '.join(named)}, or a TOML file"
+        known = f"{', '.join(named)}, a TOML file, or FILE.py:NAME"
         raise BadInputError(
             f"unknown configuration {shown(name)}"
             f"{did_you_mean(name, named) or f'; known: {known}'}",

@@ -20,7 +20,8 @@ from hw.arch.errors import (
 from sw.actions import register as _register
 
 if TYPE_CHECKING:
-    from hw.arch.config import ChipConfig
+    from hw.arch.config import ChipConfig, PcuConfig
+    from sim.function_units import op
     from sim.native.conditions import ErrorAt
     from sw.hand_placement import units
     from sw.language import (
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
         maximum,
         metapipe,
         minimum,
-        op,
         reciprocal,
         register,
         repeat,
@@ -148,6 +148,7 @@ __all__ = [
     "minimum",
     "MissingToolError",
     "op",
+    "PcuConfig",
     "ProgramError",
     "reciprocal",
     "register",
@@ -182,6 +183,8 @@ _HOMES = {
     "ChipConfig": "hw.arch.config",
     "ErrorAt": "sim.native.conditions",
     "KernelProgram": "sw.results",
+    "op": "sim.function_units",
+    "PcuConfig": "hw.arch.config",
     "RunResult": "sw.results",
     "units": "sw.hand_placement",
 }

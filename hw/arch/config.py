@@ -3,14 +3,17 @@
 import dataclasses
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hw.arch import limits
 from hw.arch.checks import read_text, refusal
 from hw.arch.errors import BadInputError, shown
+from hw.arch.lanes.lane_function import LaneFunction, function_codes
+from hw.arch.pcu_word import pcu_layout
 from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import DEFAULT_CELLS, cell_set
 
@@ -46,6 +49,8 @@ class PcuConfig:
         every link width has two; 0: none.
     formats : sequence of str
         Operand formats of its cells: a set of `hw.numeric.product_formats.CELL_SETS`, in any order.
+    functions : sequence of LaneFunction
+        Function units of each lane beside its special function unit, as `tw.op` makes them.
     """
 
     accumulator_rows: int = 256
@@ -53,6 +58,7 @@ class PcuConfig:
     function_bits: int = 16
     lanes: int = 2
     formats: tuple[str, ...] = tuple(each.name for each in DEFAULT_CELLS)
+    functions: tuple[LaneFunction, ...] = ()
 
     def __post_init__(self) -> None:
         limits.BANK_ROWS.require("Accumulator rows", self.accumulator_rows)
@@ -63,11 +69,22 @@ class PcuConfig:
             raise refusal("Lanes", f"be 0 or {limits.LANES.rule}", self.lanes)
         # In one order, so that equal chips are equal.
         object.__setattr__(self, "formats", tuple(each.name for each in cell_set(self.formats)))
+        if not isinstance(self.functions, Sequence) or isinstance(self.functions, str):
+            raise refusal("Function units of a PCU", "be a sequence of them", self.functions)
+        object.__setattr__(self, "functions", tuple(self.functions))
+        function_codes(self.functions)
+        if self.functions and none:
+            raise refusal("Lanes of a PCU with function units", "be at least 1", self.lanes)
 
     @property
     def operands(self) -> tuple[Format, ...]:
         """Operand formats of its cells, in the order of `hw.numeric.formats.OPERANDS`."""
         return cell_set(self.formats)
+
+    @property
+    def layout(self) -> WordLayout:
+        """Layout of its program."""
+        return pcu_layout(self.lanes, self.operands, len(self.functions))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,9 +268,18 @@ class ChipConfig:
         """Peak bytes of memory per cycle in one direction, over the ports of all AGCUs."""
         return self.agcu.count * self.width_bits // 8
 
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter, as plain data; function units only where there are some."""
+        parameters = dataclasses.asdict(self)
+        if not parameters["pcu"].pop("functions"):
+            return parameters
+        functions = [[each.name, each.latency, each.netlist] for each in self.pcu.functions]
+        parameters["pcu"]["functions"] = functions
+        return parameters
+
     def resolved(self) -> dict[str, Any]:
         """Every parameter and derived size, as plain data (the ``config`` command prints it)."""
-        parameters = dataclasses.asdict(self)
+        parameters = self.parameters()
         parameters["agcu"]["axi_data_bits"] = self.width_bits
         return parameters | {
             "derived": {

@@ -1,19 +1,19 @@
-"""Program of a PCU: word layout, fields, packing and unpacking."""
+"""Program of a PCU: fields, packing and unpacking."""
 
 import dataclasses
-import functools
 from collections.abc import Iterable
 from typing import Any
 
 from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, lane_layout
-from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole, softmax_layout
+from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
+from hw.arch.pcu_word import format_modes, pcu_layout, rounded_formats
 from hw.arch.ports import PortNames, UnitProgram
-from hw.arch.words.word_layout import WordLayout
-from hw.numeric.formats import Format, bf16, fp32, int8
+from hw.numeric.formats import Format, bf16, fp32
 from hw.numeric.product_formats import DEFAULT_CELLS, RESULT_FORMATS, result_formats
 
 __all__ = [
@@ -21,9 +21,6 @@ __all__ = [
     "PcuInput",
     "PcuOutput",
     "PcuProgram",
-    "format_modes",
-    "pcu_layout",
-    "rounded_formats",
 ]
 
 
@@ -43,59 +40,6 @@ class PcuOutput(PortNames):
 
     #: The sums of each pass, or the results of the lanes, in packets.
     RESULT = 0
-
-
-@functools.cache
-def _filter_layout() -> WordLayout:
-    return WordLayout(
-        {"modulus": range(MAX_MODULUS + 1), "index": range(MAX_MODULUS)},
-    )
-
-
-def rounded_formats(cells: tuple[Format, ...]) -> tuple[Format, ...]:
-    """Formats to which a PCU with these cells can round its sums."""
-    found = (each for cell in cells for each in RESULT_FORMATS[cell] if each != cell.accumulator)
-    return tuple(dict.fromkeys(found))
-
-
-def format_modes(cells: tuple[Format, ...]) -> tuple[str, ...]:
-    """Bits of the program of a PCU with these cells that choose formats.
-
-    ``int8``: both operands are int8, else floats. ``activation_X``, ``weight_X``: that operand has
-    format X, the second of two floats, else the first. ``to_X``: sums are rounded to X.
-    """
-    second = cells[-1].name
-    pair = ("int8",) if cells[-1] == int8 else (f"activation_{second}", f"weight_{second}")
-    operands = pair if len(cells) > 1 else ()
-    return (*operands, *(f"to_{each.name}" for each in rounded_formats(cells)))
-
-
-@functools.cache
-def pcu_layout(lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> WordLayout:
-    """Layout of a PCU's program.
-
-    Parameters
-    ----------
-    lanes : int
-        Lanes of the PCU (`hw.arch.config.PcuConfig`); 0: no lane program.
-    cells : tuple of Format
-        Operand formats of its cells.
-    """
-    fields: dict[str, Any] = {
-        **dict.fromkeys(format_modes(cells), 1),
-        "weights_by_row": 1,
-        "activation": _filter_layout(),
-        "weight": _filter_layout(),
-        "packet_vectors": range(PACKET_VECTORS.high + 1),
-        "by_group": 1,
-    }
-    if lanes:
-        fields |= {
-            "auxiliary": _filter_layout(),
-            "lanes": lane_layout(),
-            "softmax": softmax_layout(),
-        }
-    return WordLayout(fields)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,7 +238,12 @@ class PcuProgram(UnitProgram):
         modes = (mode.rpartition("_") for mode in format_modes(cells))
         return {f"{of}{dash}{name}": int(named[of].name == name) for of, dash, name in modes}
 
-    def pack(self, lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> int:
+    def pack(
+        self,
+        lanes: int,
+        cells: tuple[Format, ...] = DEFAULT_CELLS,
+        functions: tuple[LaneFunction, ...] = (),
+    ) -> int:
         """Program word, laid out by `pcu_layout`.
 
         Parameters
@@ -303,11 +252,14 @@ class PcuProgram(UnitProgram):
             Lanes of the PCU.
         cells : tuple of Format
             Operand formats of its cells.
+        functions : tuple of LaneFunction
+            Function units of its lanes.
 
         Raises
         ------
         BadInputError
-            If it has no lanes and the program is for them, or its cells lack an operand's format.
+            If it has no lanes and the program is for them, its cells lack an operand's format, or
+            its lanes a function unit.
         """
         fields: dict[int | str, Any] = {
             **self.modes(cells),
@@ -321,18 +273,22 @@ class PcuProgram(UnitProgram):
             raise refusal("Lanes of a PCU with a lane program", "be at least 1", lanes)
         if self.lanes:
             fields["auxiliary"] = dataclasses.asdict(self.auxiliary)
-        layout = pcu_layout(lanes, cells)
+        layout = pcu_layout(lanes, cells, len(functions))
         word: int = layout.pack(fields)
         if self.softmax:
             word |= self.softmax.pack() << layout["softmax"].offset
-            word |= self.softmax.lane_word << layout["lanes"].offset
+            word |= self.softmax.lane_word(functions) << layout["lanes"].offset
         elif self.lanes:
-            word |= self.lanes.pack() << layout["lanes"].offset
+            word |= self.lanes.pack(functions) << layout["lanes"].offset
         return word
 
     @classmethod
     def unpack(
-        cls, word: int, lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS
+        cls,
+        word: int,
+        lanes: int,
+        cells: tuple[Format, ...] = DEFAULT_CELLS,
+        functions: tuple[LaneFunction, ...] = (),
     ) -> "PcuProgram":
         """Program of a word; the inverse of `pack`.
 
@@ -341,13 +297,14 @@ class PcuProgram(UnitProgram):
         BadInputError
             If `pack` makes no such word.
         """
-        layout = pcu_layout(lanes, cells)
+        layout = pcu_layout(lanes, cells, len(functions))
         fields: Any = layout.unpack(word)
         softmax = program = None
         if lanes:
-            lane_bits = word >> layout["lanes"].offset & (1 << lane_layout().size) - 1
-            softmax = SoftmaxProgram.unpack(word >> layout["softmax"].offset, lane_bits)
-            program = None if softmax else LaneProgram.unpack(lane_bits)
+            size = lane_layout(len(functions)).size
+            lane_bits = word >> layout["lanes"].offset & (1 << size) - 1
+            softmax = SoftmaxProgram.unpack(word >> layout["softmax"].offset, lane_bits, functions)
+            program = None if softmax else LaneProgram.unpack(lane_bits, functions)
         chosen = {mode for mode in format_modes(cells) if fields[mode]}
         formats = _chosen_formats(cells, chosen)
         if program and PhaseSource.ACCUMULATORS not in _sources(program):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth.lib import data
 
 from hw.arch.agcu import AGCU_STREAMS, AgcuInput, AgcuOutput, AgcuProgram, agcu_layout
-from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram, pcu_layout
+from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import PmuInput, PmuOutput, PmuProgram
 from hw.arch.pmu_word import pmu_layout
 from hw.arch.ports import PortNames, UnitProgram
@@ -70,9 +70,11 @@ PCU = UnitKind(
     outputs=PcuOutput,
     token_outputs=0,
     program=PcuProgram,
-    layout=lambda chip: pcu_layout(chip.pcu.lanes, chip.pcu.operands),
-    pack=lambda program, chip: program.pack(chip.pcu.lanes, chip.pcu.operands),
-    unpack=lambda word, chip: PcuProgram.unpack(word, chip.pcu.lanes, chip.pcu.operands),
+    layout=lambda chip: chip.pcu.layout,
+    pack=lambda program, chip: program.pack(chip.pcu.lanes, chip.pcu.operands, chip.pcu.functions),
+    unpack=lambda word, chip: PcuProgram.unpack(
+        word, chip.pcu.lanes, chip.pcu.operands, chip.pcu.functions
+    ),
     counters={
         "vectors": (4, "vectors that entered the array, with their weights present"),
         "groups": (5, "groups of t elements that entered the lanes"),

@@ -86,10 +86,16 @@ def _constructor(call: Callable[..., None]) -> inspect.Signature:
 def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
     """Names and values of a parameter, those of its fields if it is a dataclass."""
     if dataclasses.is_dataclass(value) and not isinstance(value, Format | UnitKind):
-        for field in dataclasses.fields(value):
-            yield from _leaves(field.name, getattr(value, field.name))
+        for field in _named_fields(value):
+            yield from _leaves(field, getattr(value, field))
     else:
         yield name, value
+
+
+def _named_fields(value: Any) -> list[str]:
+    """Fields of a dataclass that tell its values apart; an empty tuple has no word."""
+    fields = dataclasses.fields(value)
+    return [each.name for each in fields if each.compare and getattr(value, each.name) != ()]
 
 
 def _words(name: str, value: object) -> list[str]:
@@ -140,10 +146,6 @@ def _canonical(value: object) -> str:
             fields = (f"{key}@{field.offset}:{_canonical(field.shape)}" for key, field in value)
             return f"{value.size}[{','.join(fields)}]"
     if dataclasses.is_dataclass(value):
-        fields = (
-            f"{field.name}={_canonical(getattr(value, field.name))}"
-            for field in dataclasses.fields(value)
-            if field.compare
-        )
+        fields = (f"{name}={_canonical(getattr(value, name))}" for name in _named_fields(value))
         return f"{type(value).__name__}({','.join(fields)})"
     raise BadInputError(f"Parameter must be a value that can name a module, not {shown(value)}")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.lane_program import LanePhase
 from hw.arch.lanes.phase_word import (
     FIXED_WORDS,
@@ -169,6 +170,8 @@ def _unit(
         )
         return fp32.bits_of(exact)
     argument = fp32.from_bits(word(phase.argument))
+    if isinstance(phase.function, LaneFunction):
+        return fp32.bits_of(phase.function.applied(argument))
     return fp32.bits_of(special_function(phase.function, argument, function_bits))
 
 

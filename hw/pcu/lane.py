@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_function import FUNCTION_LATENCY, LaneFunction, function_codes
 from hw.arch.lanes.phase_word import CONSTANTS, FIXED_WORDS, Operand, UnitOrder, phase_layout
 from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.wires import named
@@ -17,9 +17,8 @@ from hw.lib.component import Component
 from hw.lib.delay import delayed
 from hw.lib.delay_memory import DelayMemory
 from hw.lib.mux_tree import chosen, chosen_narrowly
-from hw.numeric.function_codes import SpecialFunction
 from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
-from hw.pcu.lane_function import LaneFunction
+from hw.pcu.function_unit import function_unit
 from hw.pcu.multiply_add import FusedMultiplyAdd
 
 __all__ = ["Lane", "constant_layout", "operand_constants", "unit_start"]
@@ -29,6 +28,8 @@ _CYCLES: Mapping[str, int] = {
     "alu": ArithmeticLogicUnit.latency,
     "sfu": SpecialFunctionUnit.latency,
 }
+# Every result of a function unit can be delayed to that of the special function unit.
+assert FUNCTION_LATENCY.high == SpecialFunctionUnit.latency
 _CONSTANT = ("fma_b", "fma_c", "alu_a", "alu_b", "alu_c", "alu_d")
 _ELEMENT = (Operand.X, Operand.Y, Operand.Z)
 
@@ -95,11 +96,7 @@ class Lane(Component):
     o_result: Signal
 
     def __init__(self, function_bits: int, functions: tuple[LaneFunction, ...] = ()) -> None:
-        names = [each.name for each in functions]
-        if len(set(names)) < len(names):
-            raise BadInputError(
-                f"Function units of a lane must have different names, not {', '.join(names)}"
-            )
+        self._codes = function_codes(functions)
         self._function_bits = function_bits
         self._functions = functions
         super().__init__(
@@ -175,13 +172,13 @@ class Lane(Component):
             return result
         phase: Any = self.i_phase
         code = delayed(m, phase.function, sfu.latency, name="function_code")
-        for number, function in enumerate(self._functions):
-            unit = function.create()
+        for function in self._functions:
+            unit = function_unit(function.name, function.unit)
             m.submodules[f"function_{function.name}"] = unit
             m.d.comb += unit.i_argument.eq(sfu.i_argument)
             waits = sfu.latency - function.latency
             word = delayed(m, unit.o_result, waits, name=f"{function.name}_result")
-            result = Mux(code == len(SpecialFunction) + number, word, result)
+            result = Mux(code == self._codes[function], word, result)
         return named(m, "function_result", result)
 
     def _late_product(self, m: Module, result: Value) -> Value:

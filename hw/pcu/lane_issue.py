@@ -9,6 +9,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.phase_word import (
     PHASES,
     AuxiliaryUse,
@@ -57,10 +58,12 @@ class LaneIssue(Component):
         Lanes t.
     latency : int
         Cycles from a step to its results.
+    functions : tuple of LaneFunction
+        Function units of the lanes; the phases' word depends on their number.
 
     Members
     -------
-    i_program : ``In(lane_layout())``
+    i_program : ``In(lane_layout(len(functions)))``
         Program; changes only in reset.
     i_valid, i_last, i_final : ``In(1)``
         There is a vector of the source, and its marks.
@@ -68,9 +71,9 @@ class LaneIssue(Component):
         There is a vector of the auxiliary stream.
     i_room : ``In(1)``
         Room for another vector of results.
-    o_phase : ``Out(phase_layout())``
+    o_phase : ``Out(phase_layout(len(functions)))``
         The phase whose elements are issued.
-    o_phases, o_number : ``Out(ArrayLayout(phase_layout(), 2))``, ``Out(1)``
+    o_phases, o_number : ``Out(ArrayLayout(phase_layout(len(functions)), 2))``, ``Out(1)``
         Two phases, and the number of the one whose elements are issued. Each changes only while no
         element of it is in the lanes.
     o_valid, o_step : ``Out(1)``, ``Out(step_layout(…))``
@@ -106,7 +109,15 @@ class LaneIssue(Component):
     o_wait_room: Signal
     o_idle: Signal
 
-    def __init__(self, *, width_bits: int, lanes: int, latency: int) -> None:
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        lanes: int,
+        latency: int,
+        functions: tuple[LaneFunction, ...] = (),
+    ) -> None:
+        self._phase = phase_layout(len(functions))
         self._words = width_bits // 32
         self._lanes = lanes
         self._latency = latency
@@ -114,14 +125,14 @@ class LaneIssue(Component):
         self._cycles = latency + Statistics.step_cycles
         super().__init__(
             {
-                "i_program": In(lane_layout()),
+                "i_program": In(lane_layout(len(functions))),
                 "i_valid": In(1),
                 "i_last": In(1),
                 "i_final": In(1),
                 "i_auxiliary": In(1),
                 "i_room": In(1),
-                "o_phase": Out(phase_layout()),
-                "o_phases": Out(data.ArrayLayout(phase_layout(), 2)),
+                "o_phase": Out(self._phase),
+                "o_phases": Out(data.ArrayLayout(self._phase, 2)),
                 "o_number": Out(1),
                 "o_valid": Out(1),
                 "o_step": Out(step_layout(width_bits=width_bits, lanes=lanes)),
@@ -268,7 +279,7 @@ class LaneIssue(Component):
             self.o_phase.eq(Mux(number, phases[1], phases[0])),
             self.o_idle.eq(running & starts & ~self.i_valid),
         ]
-        other: Any = data.View(phase_layout(), Mux(number, phases[0], phases[1]))
+        other: Any = data.View(self._phase, Mux(number, phases[0], phases[1]))
         follows = ready & _follows(self.o_phase, other)
         for each in range(2):
             is_own = number == each

@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.lane_room import (
     ACTIVATION_ROOM,
     AUXILIARY_ROOM,
@@ -63,6 +64,8 @@ class Lanes(Component):
         Lanes t, at most W/32 (`limits.LANES`).
     function_bits : int
         Significand bits of the functions (`limits.FUNCTION_BITS`).
+    functions : tuple of LaneFunction
+        Function units of each lane beside its special function unit.
 
     Members
     -------
@@ -70,7 +73,7 @@ class Lanes(Component):
         Packets of the sources. The marks of the auxiliary stream count only if it is a source.
     o_result : ``Out(vector_signature(width_bits))``
         A packet for each packet of a phase that sends results.
-    config : ``In(lane_layout())``
+    config : ``In(lane_layout(len(functions)))``
         The program; changes only while ``i_clear`` is high.
     o_activity : ``Out(beside_layout())``
         What the lanes do; ``works`` if they are on and no phase takes sums. They are busy if a
@@ -100,7 +103,14 @@ class Lanes(Component):
     i_scores: Signal
     i_clear: Signal
 
-    def __init__(self, *, width_bits: int, lanes: int, function_bits: int) -> None:
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        lanes: int,
+        function_bits: int,
+        functions: tuple[LaneFunction, ...] = (),
+    ) -> None:
         LINK_BITS.require("Link width in bits", width_bits)
         LANES.require("Lanes", lanes)
         FUNCTION_BITS.require("Function bits", function_bits)
@@ -109,6 +119,7 @@ class Lanes(Component):
         self._width_bits = width_bits
         self._lanes = lanes
         self._function_bits = function_bits
+        self._functions = functions
         link = vector_signature(width_bits)
         super().__init__(
             {
@@ -116,7 +127,7 @@ class Lanes(Component):
                 "i_auxiliary": In(link),
                 "i_accumulators": In(link),
                 "o_result": Out(link),
-                "config": In(lane_layout()),
+                "config": In(lane_layout(len(functions))),
                 "o_activity": Out(beside_layout()),
                 "o_issue": Out(1),
                 "i_scores": In(1),
@@ -127,8 +138,9 @@ class Lanes(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width, lanes = self._width_bits, self._lanes
-        issue = LaneIssue(width_bits=width, lanes=lanes, latency=_CYCLES)
-        phases = OverlappingPhases()
+        units = self._functions
+        issue = LaneIssue(width_bits=width, lanes=lanes, latency=_CYCLES, functions=units)
+        phases = OverlappingPhases(units)
         statistics = Statistics(lanes=lanes, groups=width // 16 // lanes)
         depth = result_room(width_bits=width, lanes=lanes)
         packer = ResultPacker(width_bits=width, lanes=lanes, depth=depth)
@@ -171,7 +183,7 @@ class Lanes(Component):
             m.d.comb += constants[name].eq(word)
         results: list[Value] = []
         for number in range(lanes):
-            lane = Lane(self._function_bits)
+            lane = Lane(self._function_bits, units)
             m.submodules[f"lane_{number}"] = shared(lane)
             m.d.comb += [lane.i_phase.eq(phases.o_lanes), lane.i_constants.eq(constants)]
             m.d.comb += [

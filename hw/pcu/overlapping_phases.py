@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.phase_word import UnitOrder, phase_layout
 from hw.lib.component import Component
 from hw.lib.mux_tree import chosen_narrowly
@@ -32,17 +33,22 @@ class OverlappingPhases(Component):
     the rule of `hw.arch.lanes.lane_program.LanePhase.follows` demands; otherwise the lanes are
     empty when another phase begins.
 
+    Parameters
+    ----------
+    functions : tuple of LaneFunction
+        Function units of the lanes; the phases' word depends on their number.
+
     Members
     -------
-    i_phases : ``In(ArrayLayout(phase_layout(), 2))``
+    i_phases : ``In(ArrayLayout(phase_layout(len(functions)), 2))``
         Two phases; each changes only while no element of it is in the lanes.
     i_number : ``In(1)``
         Number of the one whose elements are issued; from 0 on.
     i_clear : ``In(1)``
         No element is in the lanes.
-    o_lanes : ``Out(phase_layout())``
+    o_lanes : ``Out(phase_layout(len(functions)))``
         Fields of units, each of the phase whose element reaches the unit.
-    o_results : ``Out(phase_layout())``
+    o_results : ``Out(phase_layout(len(functions)))``
         Fields of results, of the phase whose results come.
     """
 
@@ -55,14 +61,15 @@ class OverlappingPhases(Component):
     o_lanes: data.View[data.StructLayout]
     o_results: data.View[data.StructLayout]
 
-    def __init__(self) -> None:
+    def __init__(self, functions: tuple[LaneFunction, ...] = ()) -> None:
+        phase = phase_layout(len(functions))
         super().__init__(
             {
-                "i_phases": In(data.ArrayLayout(phase_layout(), 2)),
+                "i_phases": In(data.ArrayLayout(phase, 2)),
                 "i_number": In(1),
                 "i_clear": In(1),
-                "o_lanes": Out(phase_layout()),
-                "o_results": Out(phase_layout()),
+                "o_lanes": Out(phase),
+                "o_results": Out(phase),
             }
         )
 

@@ -10,7 +10,7 @@ from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.lanes.softmax_program import SoftmaxRole
 from hw.arch.limits import COUNTER_WORDS, LINK_BITS
-from hw.arch.pcu import format_modes, pcu_layout
+from hw.arch.pcu_word import format_modes
 from hw.arch.unit_kind import PCU
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
@@ -46,7 +46,7 @@ class Pcu(Component):
         See :class:`hw.matrix.matrix_unit.MatrixUnit`.
     i_auxiliary : vector stream
         Stream of the lanes; without lanes never ready.
-    config : ``In(pcu_layout(config.lanes, config.operands))``
+    config : ``In(config.layout)``
         The program; changes only while the unit is empty and ``i_clear`` is high.
     i_clear
         Restarts the packet counts of multicast streams at 0, the weights with a new group, the
@@ -87,7 +87,7 @@ class Pcu(Component):
                 "i_weight": In(link),
                 "i_auxiliary": In(link),
                 "o_result": Out(link),
-                "config": In(pcu_layout(config.lanes, config.operands)),
+                "config": In(config.layout),
                 "i_clear": In(1),
                 "i_run": In(1),
                 "i_counter": In(range(COUNTER_WORDS)),
@@ -174,6 +174,7 @@ class Pcu(Component):
             width_bits=self._width_bits,
             lanes=self._config.lanes,
             function_bits=self._config.function_bits,
+            functions=self._config.functions,
         )
         m.submodules.lanes = shared(lanes)
         wiring.connect(m, self._filtered(m, "auxiliary", self.i_auxiliary), lanes.i_auxiliary)

@@ -6,9 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.checks import read_text
-from sim.cli.kernel_lookup import KERNEL, file_of, load_kernel, running_file
+from sim.cli.kernel_lookup import KERNEL, file_of, load_kernel
 from sim.cli.options import add_config, setting
 from sim.rules import load_config
+from sim.user_files import running_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -126,5 +126,5 @@ def add_config(parser: argparse.ArgumentParser, *, default: str | None = DEFAULT
         "--config",
         default=default,
         metavar="NAME|FILE",
-        help=f"named configuration or TOML file (default {DEFAULT_CONFIG})",
+        help=f"named configuration, TOML file, or FILE.py:NAME (default {DEFAULT_CONFIG})",
     )

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.phase_word import (
     PHASES,
@@ -39,6 +40,7 @@ def _random_phase(
     changed: Collection[int],
     sources: Collection[PhaseSource],
     orders: Collection[UnitOrder],
+    functions: tuple[LaneFunction, ...],
 ) -> LanePhase:
     """A phase that a lane can run, reading only the statistics that are changed before it."""
 
@@ -77,7 +79,7 @@ def _random_phase(
             "negate_addend": bool(rng.integers(2)),
             "alu": one(AluOperation),
             "alu_operands": operands(4, first == "alu"),
-            "function": one(SpecialFunction),
+            "function": one((*SpecialFunction, *functions)),
             "argument": operands(1, first == "sfu", False)[0],
             "reduction": reduction,
             "statistic": int(rng.integers(2)) if reduction is not Reduction.NONE else 0,
@@ -90,7 +92,9 @@ def _random_phase(
 
 
 def random_program(
-    rng: np.random.Generator, sources: Collection[PhaseSource] = STREAMS
+    rng: np.random.Generator,
+    sources: Collection[PhaseSource] = STREAMS,
+    functions: tuple[LaneFunction, ...] = (),
 ) -> LaneProgram:
     """A program of one to six phases, most of whose statistics are read again.
 
@@ -101,6 +105,8 @@ def random_program(
     rng : numpy.random.Generator
     sources : collection of PhaseSource
         Streams that phases may take; the auxiliary stream also beside another source.
+    functions : tuple of LaneFunction
+        Function units of the lanes.
     """
     while True:
         phases: list[LanePhase] = []
@@ -108,7 +114,7 @@ def random_program(
         times = UnitOrder(int(rng.integers(len(UnitOrder)))).times if rng.integers(2) else None
         orders = [each for each in UnitOrder if times in (None, each.times)]
         for _ in range(rng.integers(1, PHASES + 1)):
-            phases.append(_random_phase(rng, changed, sources, orders))
+            phases.append(_random_phase(rng, changed, sources, orders, functions))
             if phases[-1].reduction is not Reduction.NONE:
                 changed.add(phases[-1].statistic)
         constants = tuple(int(each) for each in words_of(rng, 4))

@@ -18,7 +18,7 @@ from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, fp32
 from sim.golden import Interpreter
 from sim.row_numbers import scatter_rows
-from sim.run.operation_errors import EXACT, PROPAGATED, Estimate, own_error
+from sim.run.operation_errors import EXACT, PROPAGATED, Estimate, applied_estimate, own_error
 from sim.run.softmax_errors import powers_estimate, rescaled_estimate
 from sw.ir import nodes as ir
 from sw.ir.format_rules import pred, widens
@@ -210,6 +210,8 @@ class _Analysis(Interpreter):
             else self.operand(each)
             for each in node.operands
         ]
+        if node.function is not None:
+            return applied_estimate(node.function, *given)
         exact = EXACT[node.op](*(each.exact for each in given))
         passed = PROPAGATED[node.op](exact, *given)
         if format_ == pred:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EXACT", "PROPAGATED", "Estimate", "own_error"]
+from hw.arch.lanes.lane_function import LaneFunction
+
+__all__ = ["EXACT", "PROPAGATED", "Estimate", "applied_estimate", "own_error"]
 
 Array = npt.NDArray[Any]
 
@@ -182,6 +184,15 @@ _UNITS: Mapping[str, float] = {
     "silu": 3.5,
 }
 _EXACT_ONES = ("neg", "abs", "max", "min", "where")
+
+
+def applied_estimate(function: LaneFunction, given: Estimate) -> Estimate:
+    """Result of a user's function, which is exact where its operand is; else nothing is known."""
+    with np.errstate(over="ignore"):
+        rounded = given.exact.astype(np.float32)
+    exact = function.applied(rounded).astype(np.float64)
+    known = (given.error == 0) & (rounded == given.exact) & np.isfinite(exact)
+    return Estimate(exact, np.where(known, 0.0, np.inf))
 
 
 def own_error(

@@ -93,7 +93,7 @@ def _math_format(op: str, operands: list[Format], *, real: bool, strict: bool) -
     if found is None:
         names = " and ".join(dict.fromkeys(each.name for each in operands)) or "int32"
         operation = OPERATIONS.get(op)
-        if operation is not None and operation.int32 is None and len(operands) == 1:
+        if (operation is None or operation.int32 is None) and len(operands) == 1:
             raise RuleError(
                 "format",
                 f"`{notation(op)}` takes an operand that fp32 holds exactly, not {names}",
@@ -108,7 +108,7 @@ def _math_format(op: str, operands: list[Format], *, real: bool, strict: bool) -
 
 
 def _map(node: ir.Map, strict: bool) -> TileType:
-    operation = OPERATIONS.get(node.op)
+    operation = node.operation
     if operation is None:
         raise RuleError("operation", f"Operation of map must be a known one, not {node.op!r}")
     if len(node.operands) != operation.operands:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from hw.arch.lanes.lane_function import LaneFunction
 from sw.ir.affine import Affine, Axis, Bound
+from sw.ir.element_operations import OPERATIONS, ElementOperation
 from sw.ir.format_rules import Format
 from sw.ir.types import Span, View
 from sw.ir.values import Constant, Operand, Value
@@ -200,10 +202,26 @@ class Matmul(Node):
 
 @dataclass(frozen=True)
 class Map(Node):
-    """Element-wise operation on one to three tiles or constants; axes of one element broadcast."""
+    """Element-wise operation on one to three tiles or constants; axes of one element broadcast.
+
+    Parameters
+    ----------
+    op : str
+        Name of an entry of `sw.ir.element_operations.OPERATIONS`, or of the function.
+    function : LaneFunction or None
+        Function of a user, with a unit of its own in the lanes.
+    """
 
     op: str
+    function: LaneFunction | None = None
     SUFFIX: ClassVar[str] = "op"
+
+    @property
+    def operation(self) -> ElementOperation | None:
+        """The operation, or None if there is none of that name."""
+        if self.function is None:
+            return OPERATIONS.get(self.op)
+        return ElementOperation(self.op, self.function.applied, operands=1)
 
 
 @dataclass(frozen=True)

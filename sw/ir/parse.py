@@ -220,6 +220,9 @@ class _Parser:
             "int | None": self._int,
             "str": self._word,
         }
+        if declared not in readers:
+            # A function of a user, for one, has no text.
+            raise self._fail("attribute that text can have")
         return readers[declared]()
 
     def _operand(self) -> Operand:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from hw.arch.lanes.lane_function import LaneFunction
 from sw.ir.format_rules import Format
 from sw.ir.nodes import Loop, Node
 from sw.ir.program import Program
@@ -48,7 +49,7 @@ def _attribute(item: object) -> str:
         return "true" if item else "false"
     if isinstance(item, Format):
         return item.name
-    return str(item)
+    return item.name if isinstance(item, LaneFunction) else str(item)
 
 
 class _Printer:

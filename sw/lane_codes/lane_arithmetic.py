@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hw.arch.lanes.lane_function import AnyFunction
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.compositions import SEQUENCES
 from hw.numeric.formats import fp32
@@ -70,11 +71,15 @@ class Arithmetic:
             "min": lambda a, b: self._alu(AluOperation.MINIMUM, a, b),
             "fma": self._near_fma,
             "exp": self.exp,
-            "exp2": lambda a: self._function(SpecialFunction.EXP2, a),
+            "exp2": lambda a: self.function(SpecialFunction.EXP2, a),
             "rsqrt": self.rsqrt,
             "reciprocal": self.reciprocal,
         }
         return functions[op](*words)
+
+    def function(self, function: AnyFunction, a: Word) -> Word:
+        """Function of the special function unit, or of a unit of a user."""
+        return self._table.make(UnitOperation("sfu", (a,), function))
 
     def negate(self, a: Any) -> Word:
         a = _word(a)
@@ -109,16 +114,16 @@ class Arithmetic:
         return None if constant or not self._table.fits(operands) else self.fma(*operands)
 
     def exp(self, a: Any) -> Word:
-        return self._function(SpecialFunction.EXP, _word(a))
+        return self.function(SpecialFunction.EXP, _word(a))
 
     def log2(self, a: Any) -> Word:
         raise NotImplementedError("Lanes have no logarithm")
 
     def reciprocal(self, a: Any) -> Word:
-        return self._function(SpecialFunction.RECIPROCAL, _word(a))
+        return self.function(SpecialFunction.RECIPROCAL, _word(a))
 
     def rsqrt(self, a: Any) -> Word:
-        return self._function(SpecialFunction.RSQRT, _word(a))
+        return self.function(SpecialFunction.RSQRT, _word(a))
 
     def select_equal(self, a: Any, b: Any, c: Any, d: Any) -> Word:
         return self._select(AluOperation.SELECT_EQUAL, *map(_word, (a, b, c, d)), integer=False)
@@ -206,9 +211,6 @@ class Arithmetic:
             masked = UnitOperation("alu", (a, _ABSOLUTE, ZERO, ZERO), AluOperation.AND)
             return self._table.make(masked)
         return self._alu(AluOperation.MAXIMUM, a, self.negate(a))
-
-    def _function(self, function: SpecialFunction, a: Word) -> Word:
-        return self._table.make(UnitOperation("sfu", (a,), function))
 
     def _alu(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from hw.arch.lanes.phase_word import ElementForm, Reduction, ResultForm
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
-from sw.ir.element_operations import OPERATIONS, notation
+from sw.ir.element_operations import notation
 from sw.ir.format_rules import Format, bf16, common, fp32, int8, int32, pred
 from sw.ir.tails import identity
 from sw.ir.types import TileType
@@ -232,7 +232,8 @@ class Region:
         return word
 
     def _map(self, node: ir.Map) -> _Number | Condition:
-        operation = OPERATIONS[node.op]
+        operation = node.operation
+        assert operation is not None
         if not operation.on_chips:
             raise unserved(node, f"`{node.op}` is not a function of chips", node.op)
         numbers = list(node.operands)
@@ -251,6 +252,8 @@ class Region:
             return Condition(node.op, words[0], words[1], whole)
         if isinstance(condition, Condition):
             word: Word | None = self._math.chosen(condition, words[0], words[1], whole)
+        elif node.function is not None:
+            word = self._math.function(node.function, words[0])
         else:
             word = self._math.apply(node.op, words, whole)
         if word is None and node.op == "fma":

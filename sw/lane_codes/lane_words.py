@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from hw.arch.lanes.lane_function import AnyFunction, LaneFunction
 from hw.arch.lanes.phase_word import CONSTANTS, FIXED_WORDS, ElementForm, Reduction, ResultForm
 from hw.numeric.alu import alu, fused_multiply_add
 from hw.numeric.alu_codes import AluOperation
@@ -84,7 +85,7 @@ class UnitOperation:
         ``fma``, ``alu`` or ``sfu``.
     operands : tuple of Word
         Three, four or one; those that the operation does not take are 0.
-    code : AluOperation, SpecialFunction or None
+    code : AluOperation, SpecialFunction, LaneFunction or None
         None for the FMA.
     negate_product, negate_addend : bool
         Signs of the FMA.
@@ -92,7 +93,7 @@ class UnitOperation:
 
     unit: str
     operands: tuple[Word, ...]
-    code: AluOperation | SpecialFunction | None = None
+    code: AluOperation | AnyFunction | None = None
     negate_product: bool = False
     negate_addend: bool = False
 
@@ -114,6 +115,8 @@ class UnitOperation:
         if isinstance(self.code, AluOperation):
             return int(alu(self.code, *words)[0])
         floats = [fp32.from_bits(each) for each in words]
+        if isinstance(self.code, LaneFunction):
+            return float_bits(self.code.applied(floats[0])[0])
         if isinstance(self.code, SpecialFunction):
             if function_bits is None:
                 return None

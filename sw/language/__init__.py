@@ -36,10 +36,7 @@ from sw.language.tile_operations import (
     zeros,
 )
 from sw.language.tile_value import Tile
-from sw.language.unserved import (
-    dynamic,
-    op,
-)
+from sw.language.unserved import dynamic
 
 __all__ = [
     "Axis",
@@ -73,7 +70,6 @@ __all__ = [
     "local",
     "matmul",
     "metapipe",
-    "op",
     "ProgramError",
     "register",
     "repeat",

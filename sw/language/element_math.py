@@ -5,12 +5,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from hw.arch.lanes.lane_function import LaneFunction
 from sw.ir import nodes as ir
 from sw.ir.element_operations import FUNCTIONS
 from sw.language.idioms import taking
 from sw.language.tile_value import Tile, TileLike, emit
 
-__all__ = ["element_function"]
+__all__ = ["TileFunction", "element_function"]
+
+
+class TileFunction(LaneFunction):
+    """Function of a user on the elements of a tile, computed by a unit of its own in the lanes."""
+
+    def __call__(self, x: Tile) -> Tile:
+        """Record the function of a tile; a result is fp32.
+
+        Parameters
+        ----------
+        x : Tile
+        """
+        return emit(ir.Map, x, op=self.name, function=self)
 
 
 def _of_one(op: str) -> Callable[..., Tile]:

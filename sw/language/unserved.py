@@ -1,4 +1,4 @@
-"""Reserved parts of the language that are not supported yet; each call is refused at its line."""
+"""Reserved part of the language that is not supported yet; a call is refused at its line."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from typing import NoReturn
 
 from sw.language.program_error import unserved
 
-__all__ = [
-    "dynamic",
-    "op",
-]
+__all__ = ["dynamic"]
 
 
 def dynamic(*_: object, **__: object) -> NoReturn:
     """Make a dimension a launch argument."""
     raise unserved("tw.dynamic")
-
-
-def op(*_: object, **__: object) -> NoReturn:
-    """Make a function unit of the user a function of tiles."""
-    raise unserved("tw.op")

@@ -13,7 +13,6 @@ from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
 from sw.gathers.row_scatter import RowScatter, has_scatter, row_scatter_of
 from sw.gathers.scatter_pipeline import scatter_pipelines
 from sw.ir import nodes as ir
-from sw.ir.element_operations import OPERATIONS
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.language.program_error import ProgramError
@@ -48,7 +47,7 @@ def recognised(
     ProgramError
         At the first operation that one image does not serve.
     """
-    _require_on_chips(program)
+    _require_on_chips(program, config)
     work = _recognised(program, config)
     places = [each.segments for each in arrays if each.segments is not None]
     if not places:
@@ -83,10 +82,21 @@ def recognised(
     return work
 
 
-def _require_on_chips(program: Program) -> None:
-    """Refuse an operation that no chip computes."""
+def _require_on_chips(program: Program, config: ChipConfig) -> None:
+    """Refuse an operation that no chip computes, or a function without a unit on this one."""
     for node in walk(program.nodes):
-        if isinstance(node, ir.Map) and not OPERATIONS[node.op].on_chips:
+        if not isinstance(node, ir.Map):
+            continue
+        if node.function is not None and node.function not in config.pcu.functions:
+            names = ", ".join(each.name for each in config.pcu.functions) or "none"
+            raise ProgramError(
+                "unserved",
+                f"The lanes of this chip must have the function unit `{node.op}`, not {names}: "
+                f"`ChipConfig` takes it as PcuConfig(functions=({node.op},))",
+                node.span,
+                value=names,
+            )
+        if node.operation is not None and not node.operation.on_chips:
             raise ProgramError(
                 "unserved",
                 f"`{node.op}` is not a function of chips, which compute exp2, exp, reciprocal, "

@@ -28,6 +28,10 @@ def pcu_units(heavy_lock):
         name: Pcu(width_bits=chip.width_bits, config=chip.pcu) for name, chip in units.PCUS.items()
     }
     lanes = {name: units.lanes_of(*sizes) for name, sizes in units.LANES.items()}
+    lanes |= {
+        name: units.lanes_of(*sizes, units.FUNCTIONS)
+        for name, sizes in units.FUNCTION_LANES.items()
+    }
     lane_units = {name: Piped(name) for name in UNITS}
     bundle = ClockedBundle(parts | pcus | lanes | lane_units | {"chain": issuer_chain()})
     design = emit(bundle)

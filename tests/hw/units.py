@@ -11,6 +11,7 @@ from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.numeric.product_formats import DEFAULT_CELLS
 from hw.pcu.lanes import Lanes
 from hw.tpu.tensor_config import TensorConfig
+from tests.function_units import ABSOLUTE, RELU6
 
 __all__ = [
     "ACCUMULATOR_ROWS",
@@ -18,6 +19,8 @@ __all__ = [
     "CELLS_SIZE",
     "EIGHTHS_CHIP",
     "LANES_CHIP",
+    "FUNCTIONS",
+    "FUNCTION_LANES",
     "LANES",
     "LANE_SETS",
     "MATRIX_UNITS",
@@ -71,9 +74,14 @@ LANE_SETS = {
 LANES = {"one": (64, 1, 12), "two": (64, 2, 24)}
 
 
-def lanes_of(width, lanes, bits):
+#: The same with function units of a user, and those units.
+FUNCTION_LANES = {"own": (64, 2, 16)}
+FUNCTIONS = (RELU6, ABSOLUTE)
+
+
+def lanes_of(width, lanes, bits, functions=()):
     """Lanes by themselves."""
-    return Lanes(width_bits=width, lanes=lanes, function_bits=bits)
+    return Lanes(width_bits=width, lanes=lanes, function_bits=bits, functions=functions)
 
 
 def lane_chip(name):

@@ -11,6 +11,7 @@ from typing import Any
 
 from hw.arch.checks import refusal, require_bool, require_int
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_function import AnyFunction, LaneFunction, function_codes
 from hw.arch.lanes.phase_word import (
     CONSTANTS,
     PHASES,
@@ -55,7 +56,7 @@ class LanePhase:
         a, b, c of ``a * b + c``; a is no constant.
     negate_product, negate_addend : bool
     alu, alu_operands : AluOperation, tuple of four Operand
-    function, argument : SpecialFunction, Operand
+    function, argument : SpecialFunction or LaneFunction, Operand
         The argument is no constant.
     reduction, statistic : Reduction, int
         Change of a statistic, and its number.
@@ -79,7 +80,7 @@ class LanePhase:
     negate_addend: bool = False
     alu: AluOperation = AluOperation.ADD
     alu_operands: tuple[Operand, ...] = (Operand.ZERO,) * 4
-    function: SpecialFunction = SpecialFunction.EXP2
+    function: AnyFunction = SpecialFunction.EXP2
     argument: Operand = Operand.X
     reduction: Reduction = Reduction.NONE
     statistic: int = 0
@@ -182,24 +183,42 @@ class LanePhase:
                 return ceil_div(count, elements)
         return ceil_div(2 * count, elements)
 
-    def pack(self) -> int:
-        """Word of the phase, laid out by `phase_layout`."""
+    def pack(self, functions: tuple[LaneFunction, ...] = ()) -> int:
+        """Word of the phase in a lane with these function units, laid out by `phase_layout`.
+
+        Raises
+        ------
+        BadInputError
+            The lane lacks the unit of the phase's function.
+        """
         fields: dict[str, Any] = {name: getattr(self, name).value for name in _CODES}
+        code = function_codes(functions).get(self.function)
+        if code is None:
+            rule = f"be one of {', '.join(each.name for each in functions) or 'none'}"
+            raise refusal("Function unit of a phase", rule, self.function.name)
+        fields["function"] = code
         fields |= {f"fma_{name}": each.value for name, each in zip("abc", self.fma, strict=True)}
         for name, each in zip("abcd", self.alu_operands, strict=True):
             fields[f"alu_{name}"] = each.value
         for name in ("negate_product", "negate_addend", "statistic"):
             fields[name] = int(getattr(self, name))
-        return sum(value << _places()[name][0] for name, value in fields.items())
+        places = _places(len(functions))
+        return sum(value << places[name][0] for name, value in fields.items())
 
     @classmethod
-    def unpack(cls, word: int) -> LanePhase:
+    def unpack(cls, word: int, functions: tuple[LaneFunction, ...] = ()) -> LanePhase:
         """Phase of a word; the inverse of `pack`."""
         fields = {
-            name: word >> offset & (1 << width) - 1 for name, (offset, width) in _places().items()
+            name: word >> offset & (1 << width) - 1
+            for name, (offset, width) in _places(len(functions)).items()
         }
+        known = tuple(function_codes(functions))
+        if fields["function"] >= len(known):
+            rule = f"be below {len(known)}"
+            raise refusal("Code of function", rule, fields["function"])
         return cls(
             **{name: _coded(kind, fields, name) for name, kind in _CODES.items()},
+            function=known[fields["function"]],
             fma=tuple(_coded(Operand, fields, f"fma_{name}") for name in "abc"),
             negate_product=bool(fields["negate_product"]),
             negate_addend=bool(fields["negate_addend"]),
@@ -217,27 +236,32 @@ _CODES: dict[str, type[enum.Enum]] = {
 
 
 @functools.cache
-def _places() -> dict[str, tuple[int, int]]:
+def _places(function_units: int) -> dict[str, tuple[int, int]]:
     """Offset and width of each field of a phase's word."""
-    return {str(name): (field.offset, field.width) for name, field in phase_layout()}
+    layout = phase_layout(function_units)
+    return {str(name): (field.offset, field.width) for name, field in layout}
 
 
-def lane_word(phases: Sequence[LanePhase], constants: Sequence[int]) -> int:
+def lane_word(
+    phases: Sequence[LanePhase],
+    constants: Sequence[int],
+    functions: tuple[LaneFunction, ...] = (),
+) -> int:
     """Word of phases and constants, laid out by `lane_layout`."""
-    lows, constant_lows = _parts()
+    lows, constant_lows = _parts(len(functions))
     words = [
-        *(phase.pack() << lows[number] for number, phase in enumerate(phases)),
+        *(phase.pack(functions) << lows[number] for number, phase in enumerate(phases)),
         *(word << constant_lows[number] for number, word in enumerate(constants)),
     ]
     return len(phases) + sum(words)
 
 
 @functools.cache
-def _parts() -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _parts(function_units: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Offsets of the phases and of the constants in a program's word."""
-    layout = lane_layout()
+    layout = lane_layout(function_units)
     phases, constants = layout["phases"].offset, layout["constants"].offset
-    size = phase_layout().size
+    size = phase_layout(function_units).size
     return (
         tuple(phases + size * number for number in range(PHASES)),
         tuple(constants + 32 * number for number in range(CONSTANTS)),
@@ -320,12 +344,12 @@ class LaneProgram:
                 old = old | {phase.statistic} if reads_old else old - {phase.statistic}
         return False
 
-    def pack(self) -> int:
-        """Word of the program, laid out by `lane_layout`."""
-        return lane_word(self.phases, self.constants)
+    def pack(self, functions: tuple[LaneFunction, ...] = ()) -> int:
+        """Word of the program for lanes with these function units, laid out by `lane_layout`."""
+        return lane_word(self.phases, self.constants, functions)
 
     @classmethod
-    def unpack(cls, word: int) -> LaneProgram | None:
+    def unpack(cls, word: int, functions: tuple[LaneFunction, ...] = ()) -> LaneProgram | None:
         """Program of a word, or None if the lanes are off; the inverse of `pack`.
 
         Raises
@@ -339,13 +363,13 @@ class LaneProgram:
                 raise refusal("Word of lanes that are off", "be 0", word)
             return None
         require_int("Phases of a lane program", count, 1, PHASES)
-        offsets, constants = _parts()
-        size = phase_layout().size
+        offsets, constants = _parts(len(functions))
+        mask = (1 << phase_layout(len(functions)).size) - 1
         program = cls(
-            tuple(LanePhase.unpack(word >> low & (1 << size) - 1) for low in offsets[:count]),
+            tuple(LanePhase.unpack(word >> low & mask, functions) for low in offsets[:count]),
             tuple(word >> low & 0xFFFFFFFF for low in constants),
         )
-        if program.pack() != word:
+        if program.pack(functions) != word:
             raise refusal("Word of a lane program", "be 0 behind its last phase", word)
         return program
 
@@ -361,6 +385,8 @@ def _check_types(phase: LanePhase) -> None:
         fits = isinstance(operands, tuple) and len(operands) == count
         if not fits or not all(isinstance(each, Operand) for each in operands):
             raise refusal(f"Phase {name}", f"be {count} of Operand", operands)
+    if not isinstance(phase.function, AnyFunction):
+        raise refusal("Phase function", "be of SpecialFunction or LaneFunction", phase.function)
     require_bool("Phase negate_product", phase.negate_product)
     require_bool("Phase negate_addend", phase.negate_addend)
     require_int("Phase statistic", phase.statistic, 0, STATISTICS - 1)

@@ -229,12 +229,12 @@ def phase_layout(function_units: int = 0) -> WordLayout:
 
 
 @functools.cache
-def lane_layout() -> WordLayout:
+def lane_layout(function_units: int = 0) -> WordLayout:
     """Layout of a lane program; without phases the lanes are off."""
     return WordLayout(
         {
             "count": range(PHASES + 1),
-            "phases": data.ArrayLayout(phase_layout(), PHASES),
+            "phases": data.ArrayLayout(phase_layout(function_units), PHASES),
             "constants": data.ArrayLayout(32, CONSTANTS),
         }
     )

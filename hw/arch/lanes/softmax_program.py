@@ -11,6 +11,7 @@ from amaranth.lib import enum
 
 from hw.arch.checks import refusal
 from hw.arch.lanes.key_mask import KeyMask, key_mask_layout
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.lane_program import LanePhase, lane_word
 from hw.arch.lanes.phase_word import (
     Fetched,
@@ -144,12 +145,11 @@ class SoftmaxProgram:
         except OverflowError:
             return fp32.infinity
 
-    @property
-    def lane_word(self) -> int:
+    def lane_word(self, functions: tuple[LaneFunction, ...] = ()) -> int:
         """Word of the lanes' phases, laid out by `lane_layout`."""
         if self.role is SoftmaxRole.VALUES:
-            return lane_word(_VALUES, ())
-        return lane_word(_SCORES, (self._bits,))
+            return lane_word(_VALUES, (), functions)
+        return lane_word(_SCORES, (self._bits,), functions)
 
     def pack(self) -> int:
         """Word of the part, laid out by `softmax_layout`."""
@@ -157,7 +157,9 @@ class SoftmaxProgram:
         return softmax_layout().pack(fields)
 
     @classmethod
-    def unpack(cls, word: int, lanes: int) -> SoftmaxProgram | None:
+    def unpack(
+        cls, word: int, lanes: int, functions: tuple[LaneFunction, ...] = ()
+    ) -> SoftmaxProgram | None:
         """Part of a word and of the word of the lanes, or None.
 
         Raises
@@ -172,9 +174,9 @@ class SoftmaxProgram:
             raise refusal("Role in fused softmax", "be SCORES or VALUES", code)
         role = SoftmaxRole(code)
         fields: Any = softmax_layout().unpack(word)
-        constants = lanes >> lane_layout()["constants"].offset & 0xFFFFFFFF
+        constants = lanes >> lane_layout(len(functions))["constants"].offset & 0xFFFFFFFF
         program = cls(role, _value(constants), KeyMask.of_fields(fields["mask"]))
-        if program.lane_word != lanes:
+        if program.lane_word(functions) != lanes:
             raise refusal("Phases of lanes in fused softmax", f"be those of {role.name}", lanes)
         return program
 

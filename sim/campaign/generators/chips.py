@@ -122,7 +122,7 @@ def chip_fields(config: ChipConfig) -> str | dict[str, Any]:
     for name, each in named.items():
         if each == config:
             return name
-    return dataclasses.asdict(config)
+    return config.parameters()
 
 
 def chip_of(fields: str | Mapping[str, Any]) -> ChipConfig:

@@ -18,7 +18,9 @@ def add(subparsers: Subparsers) -> None:
         help="print all parameters and derived sizes of a configuration",
         description="Print every parameter of a configuration and the sizes derived from them.",
     )
-    parser.add_argument("name", metavar="NAME|FILE", help="named configuration or TOML file")
+    parser.add_argument(
+        "name", metavar="NAME|FILE", help="named configuration, TOML file, or FILE.py:NAME"
+    )
     parser.add_argument(
         "--toml",
         action="store_true",
@@ -49,7 +51,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     parameters["agcu"] = dict(resolved["agcu"])
     # Derived from the link width, so a file that omits it can change the width alone.
     axi = {"axi_data_bits": parameters["agcu"].pop("axi_data_bits")}
+    # Circuits are in a file of Python alone.
+    pcu = dict(parameters["pcu"])
+    units = {"functions": pcu.pop("functions")} if "functions" in pcu else {}
+    parameters["pcu"] = pcu
     derived = {"derived": resolved["derived"]}
-    comments = [f"# {line}".rstrip() for line in (*_toml(axi), *_toml(derived))]
+    comments = [f"# {line}".rstrip() for line in (*_toml(axi), *_toml(units), *_toml(derived))]
     print("\n".join([f"# Configuration {args.name}", *_toml(parameters), *comments]))
     return resolved

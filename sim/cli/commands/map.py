@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from sim.cli.kernel_lookup import file_of, running_file
+from sim.cli.kernel_lookup import file_of
 from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json
 from sim.files import require_writable, write_output
+from sim.user_files import running_file
 
 __all__ = ["add", "execute"]
 

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError, WrongResultError, shown
-from sim.cli.kernel_lookup import file_of, running_file
+from sim.cli.kernel_lookup import file_of
 from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json, add_seed, kept, probability
 from sim.files import require_space, write_output
 from sim.rules import JITTER, LATENCY, MAX_CYCLES, validating
+from sim.user_files import running_file
 
 if TYPE_CHECKING:
     from gen.design import Design

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import sys
 import time
@@ -150,7 +149,7 @@ def _of_chip(args: argparse.Namespace) -> _Asked:
     # By content, because neither name nor location of a file is the same everywhere.
     known = next((name for name in named if named[name] == config), None)
     command = f"--config {known or 'FILE.toml'}"
-    parameters = dict(_flat(dataclasses.asdict(config)))
+    parameters = dict(_flat(config.parameters()))
     with validating("--config"):
         if args.component is None:
             require_no_settings(args)

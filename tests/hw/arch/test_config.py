@@ -29,6 +29,7 @@ DOMAINS = {
 #: Fields that are no number.
 OTHERS = {(ChipConfig, name) for name in ("pattern", "pcu", "pmu", "agcu")}
 OTHERS.add((PcuConfig, "formats"))  # tests/hw/pcu/test_cells.py
+OTHERS.add((PcuConfig, "functions"))  # tests/sim/test_function_units.py
 #: The noun by which a message names a field, where it is not the field's own name.
 NOUNS = {
     "capacity_bytes": "PMU capacity",

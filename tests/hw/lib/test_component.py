@@ -14,6 +14,7 @@ import hw
 from hw.agcu.unit import Agcu
 from hw.arch.config import ChipConfig, PcuConfig
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.array.cell import Cell
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.operand import OperandRecoder
@@ -39,7 +40,6 @@ from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, int8
 from hw.pcu.lane import Lane
-from hw.pcu.lane_function import LaneFunction
 from hw.pcu.lanes import Lanes
 from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
@@ -84,7 +84,7 @@ REFUSED = [
     ),
     (
         Lane,
-        {"function_bits": 16, "functions": (LaneFunction("twice", EagerFork, 0, abs),) * 2},
+        {"function_bits": 16, "functions": (LaneFunction("twice", EagerFork, 0, abs, ""),) * 2},
         "Function units of a lane must have different names, not twice, twice",
     ),
     (OperationUnit, {"name": "sinus"}, "Operation must be one of"),

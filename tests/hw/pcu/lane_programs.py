@@ -29,10 +29,10 @@ PORTS = {
 }
 
 
-def run_lanes(model, prefix, program, streams, count, *, stalls, seed):
+def run_lanes(model, prefix, program, streams, count, *, stalls, seed, functions=()):
     """Transfers of the streams when a program runs from reset, ``count`` results of it."""
     model.reset(seed)
-    model.set(f"{prefix}_config", program.pack())
+    model.set(f"{prefix}_config", program.pack(functions))
     inputs = {f"{prefix}_{PORTS[source]}": payloads(stream) for source, stream in streams.items()}
     names = [f"{prefix}_o_result", *inputs]
     return model.run(
@@ -43,7 +43,7 @@ def run_lanes(model, prefix, program, streams, count, *, stalls, seed):
     )
 
 
-def check_program(model, prefix, sizes, program, rng, **lengths):
+def check_program(model, prefix, sizes, program, rng, functions=(), **lengths):
     """Run a program on random streams under random stalls, and compare it with numpy."""
     width, _, bits = sizes
     streams = random_streams(rng, program, width_bits=width, **lengths)
@@ -57,6 +57,7 @@ def check_program(model, prefix, sizes, program, rng, **lengths):
         len(expected.words),
         stalls=stalls,
         seed=rng.integers(1 << 30),
+        functions=functions,
     )
     got = crossed[f"{prefix}_o_result"].words
     assert (got == payloads(expected)).all(), program

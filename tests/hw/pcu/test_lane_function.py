@@ -4,51 +4,21 @@ import gc
 
 import numpy as np
 import pytest
-from amaranth.hdl import Fragment, Module, Mux, Signal
+from amaranth.hdl import Fragment, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.phase_word import Operand, UnitOrder, phase_layout
 from hw.numeric import functions
 from hw.numeric.formats import fp32
 from hw.numeric.function_codes import SpecialFunction
+from hw.pcu.function_unit import check_function, function_unit
 from hw.pcu.lane import Lane
-from hw.pcu.lane_function import LaneFunction
+from tests.function_units import ABSOLUTE, RELU6, Relu6Unit, made, relu6
 from tests.hw.float.stimuli import arguments
-
-SIX = 0x40C0_0000
-
-
-class Relu6Unit(wiring.Component):
-    """min(max(x, 0), 6) of what is not NaN; NaN becomes 0. Two cycles."""
-
-    i_argument: In(32)
-    o_result: Out(32)
-
-    def elaborate(self, platform):
-        m = Module()
-        word, result = Signal(32), Signal(32)
-        negative = word[31] | (word[:31] > 0x7F80_0000)
-        m.d.sync += [
-            word.eq(self.i_argument),
-            result.eq(Mux(negative, 0, Mux(word > SIX, SIX, word))),
-        ]
-        m.d.comb += self.o_result.eq(result)
-        return m
-
-
-class AbsoluteUnit(wiring.Component):
-    """Absolute value; no register."""
-
-    i_argument: In(32)
-    o_result: Out(32)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.o_result.eq(self.i_argument[:31])
-        return m
 
 
 class OtherPorts(wiring.Component):
@@ -61,35 +31,27 @@ class OtherPorts(wiring.Component):
         return Module()
 
 
-def relu6(x):
-    return np.where(x > 0, np.minimum(x, np.float32(6)), np.float32(0))
-
-
-RELU6 = LaneFunction("relu6", Relu6Unit, 2, relu6)
-ABSOLUTE = LaneFunction("absolute", AbsoluteUnit, 0, np.abs)
-
-
 @pytest.mark.parametrize("function", [RELU6, ABSOLUTE], ids=lambda each: each.name)
 def test_a_unit_equals_its_reference(function, seed):
-    function.check(arguments(200, seed))
+    check_function(function, arguments(200, seed))
 
 
 def test_a_wrong_unit_is_refused(seed):
-    wrong = LaneFunction("wrong", Relu6Unit, 2, np.abs)
+    wrong = made("wrong", Relu6Unit, 2, np.abs)
     with pytest.raises(BadInputError, match=r"^Result of function unit wrong for 0x\w+ must be"):
-        wrong.check(arguments(50, seed))
-    late = LaneFunction("late", Relu6Unit, 3, relu6)
+        check_function(wrong, arguments(50, seed))
+    late = made("late", Relu6Unit, 3, relu6)
     with pytest.raises(BadInputError, match=r"^Result of function unit late for 0x\w+ must be"):
-        late.check(arguments(50, seed))
+        check_function(late, arguments(50, seed))
 
 
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda: LaneFunction("slow", Relu6Unit, 10, relu6), "from 0 to 9, not 10$"),
-        (lambda: LaneFunction("Relu 6", Relu6Unit, 2, relu6), "^Name of a function unit must be"),
-        (LaneFunction("other", OtherPorts, 2, relu6).create, "^Ports of function unit other must"),
+        (lambda: made("slow", Relu6Unit, 10, relu6), "from 0 to 9, not 10$"),
+        (lambda: made("Relu 6", Relu6Unit, 2, relu6), "^Name of a function unit must be"),
+        (lambda: function_unit("other", OtherPorts), "^Ports of function unit other must"),
     ],
     ids=["latency", "name", "ports"],
 )
@@ -101,7 +63,7 @@ def test_bad_definitions_are_refused(function, message):
 
 @pytest.mark.parametrize("reference", [np.sum, lambda x: x.astype(np.float64)])
 def test_a_reference_keeps_shape_and_type(reference):
-    function = LaneFunction("bad", Relu6Unit, 2, reference)
+    function = LaneFunction("bad", Relu6Unit, 2, reference, "")
     with pytest.raises(BadInputError, match=r"must return float32 of shape \(4,\), not"):
         function.results(np.zeros(4, np.uint32))
 

@@ -37,8 +37,8 @@ from tests.hw.pcu.lane_programs import (
     words_of,
 )
 from tests.hw.pcu.softmax_program import SOFTMAX, alu
+from tests.hw.units import FUNCTION_LANES, FUNCTIONS, lanes_of
 from tests.hw.units import LANES as SETS
-from tests.hw.units import lanes_of
 from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
 
@@ -71,6 +71,18 @@ def test_random_programs_equal_numpy_under_random_stalls(model, name, seed):
     rng = np.random.default_rng(seed)
     for _ in range(40):
         check_program(model, name, SETS[name], random_program(rng), rng, rounds=3)
+
+
+def test_random_programs_with_function_units_equal_numpy(model, seed):
+    rng = np.random.default_rng(seed)
+    (name, sizes), functions = *FUNCTION_LANES.items(), FUNCTIONS
+    own = set()
+    for _ in range(40):
+        program = random_program(rng, functions=functions)
+        check_program(model, name, sizes, program, rng, functions, rounds=3)
+        assert LaneProgram.unpack(program.pack(functions), functions) == program
+        own |= {phase.function for phase in program.phases}
+    assert own >= {*functions, *SpecialFunction}
 
 
 @pytest.mark.slow

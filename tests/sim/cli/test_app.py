@@ -46,7 +46,10 @@ REFUSED = [
     ("run matmul --seed", "expected one argument"),
     ("config", "the following arguments are required: NAME|FILE"),
     ("config smal", "unknown configuration 'smal'; did you mean 'small'?"),
-    ("config other", "unknown configuration 'other'; known: tiny, small, large, or a TOML file"),
+    (
+        "config other",
+        "unknown configuration 'other'; known: tiny, small, large, a TOML file, or FILE.py:NAME",
+    ),
     ("config absent.toml", "cannot read 'absent.toml': No such file or directory"),
 ]
 

@@ -161,13 +161,7 @@ LINES = [
     ),
     ("c = tw.scatter(C, a, b, op='max')", "operation", r"op must be 'store' or 'add', not 'max'"),
     # Parts without service.
-    *(
-        (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")
-        for name in (
-            "dynamic",
-            "op",
-        )
-    ),
+    ("c = tw.dynamic(a)", "unserved", r"`tw.dynamic` is not supported yet"),
 ]
 
 #: What is underlined where it is not what `c` would become; None for do not care.
@@ -217,13 +211,6 @@ def test_a_line_is_refused_with_its_reason_and_its_part_underlined(line, kind, m
         start = carets.index("^")
         assert shown[start : start + carets.count("^")] == part
     assert not re.search(r"\?\d", error.message), "an index must have its name"
-
-
-def test_a_function_unit_of_the_user_is_refused_where_it_is_made():
-    with pytest.raises(tw.ProgramError, match=r"`tw.op` is not supported yet") as caught:
-        tw.op(np.abs, object())
-    assert caught.value.kind == "unserved"
-    assert "tw.op(np.abs, object())" in str(caught.value)
 
 
 def test_the_line_of_the_page_is_shown_as_the_page_shows_it():
