@@ -13,8 +13,8 @@ from hw.arch.launch import Argument
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.arch.ports import UnitProgram
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from hw.numeric.formats import bf16
 from hw.numeric.reference import cast
 from sim.drivers.products import Array

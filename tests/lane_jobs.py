@@ -8,7 +8,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.limits import PACKET_VECTORS
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 from hw.numeric.formats import bf16, int8
 from hw.numeric.lane_model import LaneModel, VectorStream
 from sim.oracle import product

@@ -23,7 +23,7 @@ from hw.arch.lanes.phase_word import (
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.words.pmu_word import Level, TokenSource
 from hw.numeric.formats import int32
 from hw.numeric.lane_model import VectorStream
 from sim.launch_memory import LaunchMemory

@@ -8,7 +8,7 @@ from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import TokenSource
+from hw.arch.words.pmu_word import TokenSource
 from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
 from sw.passes.place import place

@@ -13,9 +13,9 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sim.drivers.products import Array

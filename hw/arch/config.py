@@ -11,8 +11,8 @@ from hw.arch import limits
 from hw.arch.checks import read_text, refusal
 from hw.arch.errors import BadInputError, shown
 from hw.arch.lanes.lane_function import LaneFunction, function_codes
-from hw.arch.pcu_word import pcu_layout
 from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
+from hw.arch.words.pcu_word import pcu_layout
 from hw.arch.words.word_layout import WordLayout
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import DEFAULT_CELLS, cell_set

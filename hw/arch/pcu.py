@@ -11,8 +11,8 @@ from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, lane_layout
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
-from hw.arch.pcu_word import format_modes, pcu_layout, rounded_formats
 from hw.arch.ports import PortNames, UnitProgram
+from hw.arch.words.pcu_word import format_modes, pcu_layout, rounded_formats
 from hw.numeric.formats import Format, bf16, fp32
 from hw.numeric.product_formats import DEFAULT_CELLS, RESULT_FORMATS, result_formats
 

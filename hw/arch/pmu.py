@@ -9,7 +9,8 @@ from hw.arch.checks import refusal, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.gather.index_program import IndexProgram, require_packet_filter
 from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram, Spans
-from hw.arch.pmu_word import (
+from hw.arch.ports import PortNames, UnitProgram, used
+from hw.arch.words.pmu_word import (
     ADDRESS_LOOPS,
     ELEMENT_BYTES,
     ENGINE_LOOPS,
@@ -22,7 +23,6 @@ from hw.arch.pmu_word import (
     require_positions,
     rows_log2,
 )
-from hw.arch.ports import PortNames, UnitProgram, used
 from hw.arch.words.word_layout import WordLayout
 
 __all__ = [

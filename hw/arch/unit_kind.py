@@ -11,8 +11,8 @@ from amaranth.lib import data
 from hw.arch.agcu import AGCU_STREAMS, AgcuInput, AgcuOutput, AgcuProgram, agcu_layout
 from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import PmuInput, PmuOutput, PmuProgram
-from hw.arch.pmu_word import pmu_layout
 from hw.arch.ports import PortNames, UnitProgram
+from hw.arch.words.pmu_word import pmu_layout
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig

@@ -11,7 +11,7 @@ from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
 from hw.arch.lanes.softmax_program import SoftmaxRole, softmax_layout
-from hw.arch.pcu_word import format_modes, rounded_formats
+from hw.arch.words.pcu_word import format_modes, rounded_formats
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
 from hw.array.unit_parameters import ACCUMULATOR_ROWS

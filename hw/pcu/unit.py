@@ -10,8 +10,8 @@ from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.lanes.softmax_program import SoftmaxRole
 from hw.arch.limits import COUNTER_WORDS, LINK_BITS
-from hw.arch.pcu_word import format_modes
 from hw.arch.unit_kind import PCU
+from hw.arch.words.pcu_word import format_modes
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
 from hw.lib.component import Component

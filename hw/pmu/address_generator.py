@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.loops import COUNT_BITS
-from hw.arch.pmu_word import ENGINE_LOOPS, Level, engine_layout
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Level, engine_layout
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain

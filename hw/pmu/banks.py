@@ -11,7 +11,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.arch.pmu_word import ELEMENT_BYTES, INDEX_BYTES, Access
+from hw.arch.words.pmu_word import ELEMENT_BYTES, INDEX_BYTES, Access
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.pmu.element_selector import pass_layout

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.pmu_word import INDEX_BYTES
+from hw.arch.words.pmu_word import INDEX_BYTES
 from hw.lib.component import Component
 
 __all__ = ["ElementSelector", "pass_layout"]

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level, index_layout
+from hw.arch.words.pmu_word import ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level, index_layout
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.pmu_word import ELEMENT_BYTES
+from hw.arch.words.pmu_word import ELEMENT_BYTES
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.lib.stream import vector_layout, vector_signature

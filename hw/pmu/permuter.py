@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.pmu_word import bit_reverse
+from hw.arch.words.pmu_word import bit_reverse
 from hw.lib.component import Component
 
 __all__ = ["Permuter", "reverse_top"]

@@ -13,7 +13,7 @@ from hw.arch.counters import activity_layout, pmu_state_layout
 from hw.arch.error_codes import UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import PMU_SLOTS
-from hw.arch.pmu_word import IndexUse, TokenSource, pmu_layout
+from hw.arch.words.pmu_word import IndexUse, TokenSource, pmu_layout
 from hw.emit.shared import shared
 from hw.lib.activity import count_activity
 from hw.lib.barrier import Barrier, has_passed

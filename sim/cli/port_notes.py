@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.arch.pcu_word import format_modes, rounded_formats
+from hw.arch.words.pcu_word import format_modes, rounded_formats
 from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.matrix.requantizer import SCALE_BITS
 from hw.matrix.unit_config import UnitConfig

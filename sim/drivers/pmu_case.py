@@ -9,7 +9,7 @@ import numpy as np
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from sim.drivers.products import Array
 
 __all__ = ["PmuCase", "PmuSizes", "Vectors", "marked", "matrix_case", "multicast", "token_sources"]

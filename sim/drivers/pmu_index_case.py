@@ -10,7 +10,7 @@ from hw.arch.error_codes import UnitError
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import ENGINE_LOOPS, Access, IndexUse, Level, TokenSource
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, IndexUse, Level, TokenSource
 from sim.drivers.pmu_case import (
     PmuCase,
     PmuSizes,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.gather.index_program import IndexProgram
-from hw.arch.pmu_word import IndexUse
+from hw.arch.words.pmu_word import IndexUse
 from sw.prove.index_walk import IndexWalk
 
 __all__ = ["IndexOffsets", "index_offsets"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.pmu import EngineProgram
-from hw.arch.pmu_word import Level, bit_reverse, lane_count, rows_log2
+from hw.arch.words.pmu_word import Level, bit_reverse, lane_count, rows_log2
 from sw.prove.unrolled_loops import address_walk, plain_counts, walk
 
 __all__ = ["SlotPattern", "bytes_of", "slot_pattern", "turn_positions"]

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from hw.arch.loops import LoopProgram
-from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.passes.field_limits import Unfit

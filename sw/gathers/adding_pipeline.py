@@ -12,7 +12,7 @@ from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import Beyond
-from hw.arch.pmu_word import IndexUse, Level
+from hw.arch.words.pmu_word import IndexUse, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.gathers.row_scatter import RowScatter

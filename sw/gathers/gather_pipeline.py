@@ -9,7 +9,7 @@ from hw.arch.agcu import AGCU_STREAMS, INDEX_BITS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import BoxLoop, LoopProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.gathers.row_gather import RowGather

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.pmu import PmuProgram
-from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU
+from hw.arch.words.pmu_word import TokenSource
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.unrolled_loops import box_owners, visits

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.pmu import EngineProgram
-from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level
 from sw.prove.unrolled_loops import Visits, address_walk, visits
 
 __all__ = ["IndexWalk", "index_walk"]

@@ -13,8 +13,8 @@ from hw.arch.lanes.lane_room import result_room
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import PmuInput, PmuProgram
-from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
+from hw.arch.words.pmu_word import TokenSource
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.actor_classes import UNTIMED, Kinds

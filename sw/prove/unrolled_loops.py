@@ -16,7 +16,7 @@ from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 
 __all__ = [
     "MOST_STEPS",

@@ -11,8 +11,8 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import UnitProgram
+from hw.arch.words.pmu_word import TokenSource
 from sw.netlist import Net, Netlist, Pin
 from sw.passes.pack import Home
 from sw.stages.stage_graph import Hold, Lanes, Load, Product, Socket, StageGraph, Store, Walk

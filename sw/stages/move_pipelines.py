@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import BoxLoop, LoopProgram
-from hw.arch.pmu_word import Access, Level
+from hw.arch.words.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir

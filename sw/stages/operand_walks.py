@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.arch.loops import LoopProgram
-from hw.arch.pmu_word import Access, Level
+from hw.arch.words.pmu_word import Access, Level
 from sw.passes.plan import Plan
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.walk_loops import loop, nest

@@ -7,7 +7,7 @@ import dataclasses
 from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 from sw.array_spec import ArraySpec
 from sw.epilogue.epilogue_graph import EpilogueGraph
 from sw.epilogue.result_walks import ResultWalks

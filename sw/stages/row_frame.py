@@ -9,7 +9,7 @@ from enum import Enum
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import LoopProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec

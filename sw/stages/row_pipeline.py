@@ -21,7 +21,7 @@ from hw.arch.descriptor import MAX_BOX, Descriptor
 from hw.arch.lanes.phase_word import AuxiliaryUse
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
-from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit

@@ -19,7 +19,7 @@ from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import Beyond
-from hw.arch.pmu_word import Access, Level
+from hw.arch.words.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import score_scale

@@ -17,7 +17,7 @@ from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import Beyond
-from hw.arch.pmu_word import Access
+from hw.arch.words.pmu_word import Access
 from sw.array_spec import ArraySpec
 from sw.pcu_text import pcu_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import LoopProgram
-from hw.arch.pmu_word import ADDRESS_LOOPS, Level
+from hw.arch.words.pmu_word import ADDRESS_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.long_rows import divisor

@@ -10,7 +10,7 @@ from hw.arch.agcu import AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 from sw.chip_program import ChipProgram, TileProgram
 
 __all__ = ["iterated"]

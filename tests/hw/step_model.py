@@ -8,7 +8,7 @@ from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.loops import ChainProgram
 from hw.arch.pmu import EngineProgram
-from hw.arch.pmu_word import ENGINE_LOOPS, Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 
 __all__ = ["Move", "Step", "coordinates_of", "cycles_of", "moves_of", "steps_of"]
 

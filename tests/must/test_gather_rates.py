@@ -9,7 +9,7 @@ import pytest
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import IndexUse, bit_reverse
+from hw.arch.words.pmu_word import IndexUse, bit_reverse
 from tests.hw.pmu import bench, index_model
 
 #: The PMU of `small`.

@@ -9,7 +9,7 @@ import pytest
 from gen.verilog import emit
 from hw.arch.boxes.issuer_program import ISSUER_LOOPS
 from hw.arch.loops import COUNT_BITS, STEP_BITS
-from hw.arch.pmu_word import ENGINE_LOOPS
+from hw.arch.words.pmu_word import ENGINE_LOOPS
 from tests.hw.lib.nest_bench import (
     LONG,
     ChainStand,

@@ -10,9 +10,9 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.arch.words.pmu_word import TokenSource
 from hw.numeric.formats import bf16, fp32
 from sw.chip_program import ChipProgram, TileProgram
 from tests.units_matmul import UnitsMatmul

@@ -9,9 +9,9 @@ from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, 
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import IndexUse, TokenSource
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.arch.words.pmu_word import IndexUse, TokenSource
 from sw.chip_program import ChipProgram, TileProgram
 
 __all__ = ["CHIP", "LIST", "RESULT", "ROWS", "launch_memory", "lookup"]

@@ -8,7 +8,7 @@ from hw.arch.agcu import AgcuProgram
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
-from hw.arch.pmu_word import lane_count, piece_positions, rows_log2
+from hw.arch.words.pmu_word import lane_count, piece_positions, rows_log2
 from hw.numeric.formats import bf16
 from hw.numeric.reference import cast, matmul
 from tests.hw.step_model import commands_of, moves_of

@@ -12,8 +12,8 @@ from hw.arch.errors import BadInputError, HangError
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link
+from hw.arch.words.pmu_word import TokenSource
 from hw.numeric.formats import bf16
 from sim.run.job import Problem
 from sw.hand_placement import Units

@@ -14,9 +14,9 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.arch.unit_kind import PCU, PMU
+from hw.arch.words.pmu_word import Access, TokenSource
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram, ImageError, TileProgram

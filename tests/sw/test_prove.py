@@ -12,9 +12,9 @@ from hw.arch.boxes.issuer_program import Wait
 from hw.arch.config import named
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
-from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.arch.words.pmu_word import TokenSource
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hw.arch.loops import BoxLoop, LoopProgram
-from hw.arch.pmu_word import Level
+from hw.arch.words.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad
 from sw.prove import LivenessError, prove, require_live
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError, walk

@@ -10,7 +10,7 @@ from hw.arch.boxes.issuer_program import Wait
 from hw.arch.config import named
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import PmuProgram
-from hw.arch.pmu_word import TokenSource
+from hw.arch.words.pmu_word import TokenSource
 from hw.numeric.formats import bf16, fp32
 from sw.prove import prove
 from tests.sw.chips import agcu_changed, copier, operands_changed, product, twins, unit_changed

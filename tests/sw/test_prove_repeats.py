@@ -8,7 +8,7 @@ import pytest
 
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
-from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.words.pmu_word import Level, TokenSource
 from sw.prove import prove
 from sw.prove.machine import Machine, Port
 from sw.prove.packets import Packets, even_packets

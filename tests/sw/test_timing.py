@@ -12,8 +12,8 @@ from hw.arch.errors import BadInputError
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.arch.unit_kind import PCU
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.lib.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
 from hw.numeric.formats import bf16, int8
 from hw.pcu.lane import Lane

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hw.arch.checks import refusal, require_bool, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, Access, IndexUse, Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, INDEX_BYTES, Access, IndexUse, Level
 from hw.arch.words.word_layout import WordLayout
 
 if TYPE_CHECKING:

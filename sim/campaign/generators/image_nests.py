@@ -9,7 +9,7 @@ from typing import Any
 from hw.arch.config import ChipConfig
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, lane_count
+from hw.arch.words.pmu_word import Access, Level, lane_count
 
 __all__ = ["divisor", "engine_of", "random_read", "random_write"]
 

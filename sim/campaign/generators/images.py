@@ -16,7 +16,7 @@ from hw.arch.descriptor import BASE_ALIGNMENT, Descriptor, ElementFormat
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.words.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8
 from sim.campaign.generators.image_nests import divisor, engine_of, random_read, random_write
 from sim.launch_memory import LaunchMemory

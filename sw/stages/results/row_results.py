@@ -13,7 +13,7 @@ import itertools
 
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuOutput
-from hw.arch.pmu_word import Access, Level
+from hw.arch.words.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.passes.field_limits import unfit

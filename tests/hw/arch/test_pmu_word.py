@@ -6,7 +6,13 @@ import random
 
 import pytest
 
-from hw.arch.pmu_word import Access, bit_reverse, piece_positions, require_positions, rows_log2
+from hw.arch.words.pmu_word import (
+    Access,
+    bit_reverse,
+    piece_positions,
+    require_positions,
+    rows_log2,
+)
 
 LANES = (2, 4, 8, 16, 32)
 

@@ -11,7 +11,7 @@ from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuProgram
-from hw.arch.pcu_word import pcu_layout
+from hw.arch.words.pcu_word import pcu_layout
 from hw.numeric.formats import bf16, int8, int32
 from hw.numeric.fused_softmax import score_scale
 

@@ -12,7 +12,7 @@ from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from hw.numeric import reference
 from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import score_scale

@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 from hw.arch.lanes.key_mask import KeyMask
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import PcuProgram
-from hw.arch.pcu_word import pcu_layout
+from hw.arch.words.pcu_word import pcu_layout
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature

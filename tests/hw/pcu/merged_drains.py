@@ -13,7 +13,7 @@ from hw.arch.lanes.phase_word import Operand, PhaseSource, ResultForm, UnitOrder
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import bf16, fp32
 from sim.launch_memory import LaunchMemory

@@ -11,7 +11,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.pcu import FilterProgram, PcuProgram
-from hw.arch.pcu_word import format_modes, pcu_layout
+from hw.arch.words.pcu_word import format_modes, pcu_layout
 from hw.array.cell_config import CellConfig
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import OPERANDS, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named

@@ -10,7 +10,7 @@ from hw.arch.config import named
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.emulator import EmulatorError, emulate

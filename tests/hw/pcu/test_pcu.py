@@ -7,7 +7,7 @@ from hw.arch.config import ChipConfig, PcuConfig
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.phase_word import AuxiliaryUse, Fetched, PhaseSource, ResultForm
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
-from hw.arch.pcu_word import pcu_layout
+from hw.arch.words.pcu_word import pcu_layout
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.operands import random_operand

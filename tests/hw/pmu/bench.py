@@ -10,7 +10,7 @@ from amaranth.sim import Simulator
 from hw.arch.counters import ACTIVITIES, engine_states
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import (
+from hw.arch.words.pmu_word import (
     ENGINE_LOOPS,
     Access,
     Level,

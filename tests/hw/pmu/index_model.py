@@ -4,7 +4,7 @@ import numpy as np
 
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import IndexUse, Level, lane_count, piece_positions, rows_log2
+from hw.arch.words.pmu_word import IndexUse, Level, lane_count, piece_positions, rows_log2
 from tests.hw.pmu.bench import Vector
 from tests.hw.step_model import Move, Step, moves_of, steps_of
 

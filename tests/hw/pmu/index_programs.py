@@ -8,7 +8,7 @@ import numpy as np
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import ENGINE_LOOPS, Access, IndexUse, Level, TokenSource
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, IndexUse, Level, TokenSource
 from tests.hw.pmu import bench
 from tests.hw.pmu.bench import Vector
 

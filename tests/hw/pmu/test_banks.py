@@ -10,7 +10,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
-from hw.arch.pmu_word import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
+from hw.arch.words.pmu_word import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 from hw.pmu.banks import READ_LATENCY, Banks
 
 Request = tuple[int, int, Access]

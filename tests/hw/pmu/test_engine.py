@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, SlotRing
-from hw.arch.pmu_word import ENGINE_LOOPS, Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.pmu.address_generator import StreamEngine
 from tests.hw.step_model import moves_of
 

@@ -9,7 +9,7 @@ from hw.arch.error_codes import UnitError
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import IndexUse
+from hw.arch.words.pmu_word import IndexUse
 from tests.hw.pmu import bench, index_model
 from tests.hw.pmu.bench import Outcome, Vector, run
 from tests.hw.pmu.index_programs import (

@@ -9,7 +9,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, IndexUse, TokenSource, index_layout, pmu_layout
+from hw.arch.words.pmu_word import Access, IndexUse, TokenSource, index_layout, pmu_layout
 from tests.hw.pmu.bench import (
     CAPACITY_BYTES,
     SLOTS,

@@ -8,7 +8,7 @@ from amaranth.hdl import Const
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, TokenSource
+from hw.arch.words.pmu_word import Access, Level, TokenSource
 from hw.pmu.address_generator import StreamEngine
 from hw.pmu.unit import Pmu
 from tests.hw.pmu.bench import (

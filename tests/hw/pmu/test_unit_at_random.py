@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level, TokenSource
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level, TokenSource
 from hw.pmu.unit import Pmu
 from tests.hw.pmu import bench
 from tests.hw.pmu.bench import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.arch.config import named
-from hw.arch.pmu_word import IndexUse
+from hw.arch.words.pmu_word import IndexUse
 from sim.emulator.scratchpad import Scratchpad
 from tests.hw.pmu import index_model
 from tests.hw.pmu.index_programs import WIDTH, gather, gather_elements, scatter

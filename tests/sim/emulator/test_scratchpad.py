@@ -8,7 +8,7 @@ import pytest
 from hw.arch.config import named
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, Level, bit_reverse, piece_positions, rows_log2
+from hw.arch.words.pmu_word import Access, Level, bit_reverse, piece_positions, rows_log2
 from sim.emulator import EmulatorError
 from sim.emulator.scratchpad import Scratchpad
 from tests.hw.step_model import moves_of

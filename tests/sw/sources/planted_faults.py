@@ -8,7 +8,7 @@ import dataclasses
 from collections import Counter
 
 import sw.language as tw
-from hw.arch.pmu_word import Access
+from hw.arch.words.pmu_word import Access
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis, size_symbol
 from sw.ir.rewrite import Names, used

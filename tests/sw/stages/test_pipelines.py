@@ -10,7 +10,7 @@ from hw.arch.config import PmuConfig, named
 from hw.arch.errors import BadInputError
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, SlotRing
-from hw.arch.pmu_word import Access, Level
+from hw.arch.words.pmu_word import Access, Level
 from hw.numeric.formats import bf16, fp32, int8
 from sw.compiler import compile_kernel
 from sw.kernels.add import add
