@@ -130,7 +130,7 @@ def require_order(part: Part, program: ChipProgram, arrays: Sequence[ArraySpec])
     begins, end = {}, 0
     for array in arrays:
         begins[array.name] = end
-        end += ceil_div(array.bytes, _PAGE) * _PAGE
+        end += ceil_div(array.bytes, _PAGE) * _PAGE + _PAGE
     checked = set()
     for launch in part.launches:
         kind = _kind(launch)

@@ -163,7 +163,7 @@ def _fits(config: ChipConfig, room: list[Buffer]) -> bool:
 
 
 def _rooms(config: ChipConfig, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
-    """Buffers by PMU: one per PMU, the rest at the least loaded PMUs."""
+    """Buffers by PMU: one per PMU, the rest where slots are not short, at the least loaded PMUs."""
     rooms: list[list[Buffer]] = []
     for each in order:
         if len(rooms) < config.pmu_count:
@@ -172,8 +172,19 @@ def _rooms(config: ChipConfig, order: tuple[Buffer, ...]) -> list[list[Buffer]] 
         fitting = [room for room in rooms if _fits(config, [*room, each])]
         if not fitting:
             return None
-        min(fitting, key=lambda room: sum(other.rate for other in room)).append(each)
+        # Where all have the slots they can use, then where a port has most time.
+        best = min(
+            fitting,
+            key=lambda room: (_lacks(config, [*room, each]), sum(other.rate for other in room)),
+        )
+        best.append(each)
     return rooms
+
+
+def _lacks(config: ChipConfig, room: list[Buffer]) -> bool:
+    """Whether buffers of a PMU cannot have all the slots that they can use."""
+    wanted = {each.name: max(each.least, min(each.wanted, config.pmu.slots)) for each in room}
+    return _bases(config, room, wanted)[-1] > config.pmu.capacity_bytes
 
 
 def _settle(config: ChipConfig, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:

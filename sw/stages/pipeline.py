@@ -47,6 +47,8 @@ class Pipeline:
         Keys of a block of a softmax between two products; else 0.
     macs_issued : int
         Multiply-accumulates of its products, with those on padding and of hidden keys.
+    cycles : float
+        Estimate by which pipelines of one kind are compared, if there is one.
     """
 
     graph: StageGraph
@@ -56,6 +58,7 @@ class Pipeline:
     block_columns: int
     block_keys: int = 0
     macs_issued: int = 0
+    cycles: float = 0.0
 
 
 def on_grids(

@@ -14,11 +14,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX, Descriptor
-from hw.arch.lanes.phase_word import AuxiliaryUse
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
@@ -31,16 +32,19 @@ from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.results.row_results import RowResults
 from sw.stages.row_frame import RowFrame, RowPieces, Streamed
-from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.stage_graph import Hold, Load, Socket, Store, Walk, boxes_of
 from sw.stages.walk_loops import column_loops, loop, require_loops
 
 __all__ = ["row_pipelines"]
+
+#: How much faster a pipeline must be that loads rows again for each of its phases.
+_AGAIN = 1.2
 
 
 def row_pipelines(
     region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
-    """Pipelines for a region with rows on lanes, those with most PCUs first.
+    """Pipelines for a region with rows on lanes, by their estimated cycles.
 
     Parameters
     ----------
@@ -54,17 +58,27 @@ def row_pipelines(
     Yields
     ------
     Pipeline or Unfit
-        Why a choice does not fit, in its place. Those that hold whole rows come first, then those
-        through which rows pass in pieces, then those through which vectors do so too.
+        Why a choice does not fit, behind those that fit. Rows that pass in pieces are loaded again
+        for each phase, and so must be `_AGAIN` times as fast as whole ones.
     """
 
-    def build(streamed: Streamed, lines: int, copies: int) -> Pipeline:
-        return _Builder(region, codes, arrays, config, lines, copies, streamed).pipeline()
+    def build(streamed: Streamed, narrow: bool, lines: int, copies: int) -> Pipeline:
+        return _Builder(region, codes, arrays, config, lines, copies, streamed, narrow).pipeline()
 
     vectors = any(each.part is Part.ROW for each in region.inputs.values())
+    found: list[tuple[float, Pipeline]] = []
+    problems: list[Unfit] = []
     for streamed in Streamed if vectors else (Streamed.NOTHING, Streamed.ROWS):
-        choice = functools.partial(build, streamed)
-        yield from on_grids(config, len(codes), 2 * MERGED, choice)
+        for narrow in (False, True) if streamed is Streamed.NOTHING else (False,):
+            choice = functools.partial(build, streamed, narrow)
+            for each in on_grids(config, len(codes), 2 * MERGED, choice):
+                if isinstance(each, Unfit):
+                    problems.append(each)
+                else:
+                    again = 1.0 if streamed is Streamed.NOTHING else _AGAIN
+                    found.append((again * each.cycles, each))
+    yield from (each for _, each in sorted(found, key=lambda each: each[0]))
+    yield from problems
 
 
 class _Builder(RowFrame):
@@ -85,13 +99,47 @@ class _Builder(RowFrame):
         for value, source in self.region.inputs.items():
             if source.part is Part.ROW:
                 self._row(value)
-        return self.parts.done(
+        whole = self.parts.done(
             f"{self.lines * self.copies} chains of {len(self.codes)} PCUs, {self.blocks} blocks of "
             f"{rows} rows each, {self.group} rows per vector, packets of {self.region.columns} "
             "columns",
             rows,
             self.region.columns,
         )
+        return dataclasses.replace(whole, cycles=self._cycles(whole))
+
+    def _cycles(self, whole: Pipeline) -> float:
+        """Cycles, estimated: of the lanes, and of the bus where a slot is filled while they wait.
+
+        All copies send their results in turn, so none begins a block before the others have theirs.
+        """
+        beat = self.parts.config.width_bits // 8
+        slots = {name: home.slots for name, home in whole.homes.items()}
+        kinds: tuple[type[Load | Store], ...] = Load, Store
+        bus, waits = [], 0.0
+        for kind in kinds:
+            cycles = [0.0] * self.parts.config.agcu.count
+            names = set()
+            for name, each in whole.graph.of(kind):
+                boxes = math.prod(loop.count for loop in each.loops)
+                cycles[each.agcu] += boxes * each.descriptor.box_bytes / beat
+                names.add(name)
+            bus.append(max(cycles))
+            ends = [
+                (*each.sinks, *(end for end, _ in each.sources)) for each in whole.graph.streams
+            ]
+            beside = {
+                end.stage for each in ends if names & {end.stage for end in each} for end in each
+            }
+            if any(slots.get(name) == 1 for name in beside):
+                waits += bus[-1]
+        phases = max(
+            sum(each.phase.source is not PhaseSource.STATISTICS for each in code.phases)
+            for code in self.codes
+        )
+        columns = self.region.columns * self.group / self.parts.config.pcu.lanes
+        lanes = self.blocks * phases * columns
+        return max(*bus, lanes + waits) + sum(bus) / self.blocks
 
     def _takers(self, line: int, copy: int, value: str, *, whole: bool) -> list[Socket]:
         """Sockets that take a value: those of the first code with whole rows, or the others."""

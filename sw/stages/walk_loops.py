@@ -63,13 +63,14 @@ def column_loops(count: int, vector: int) -> tuple[LoopProgram, ...]:
     return (LoopProgram(2, stride=full * block), blocks, within)
 
 
-def boxes_across(columns: int, vector: int) -> tuple[int, int]:
-    """Width and number of the boxes that cover a row: equal whole blocks, if they are not short."""
+def boxes_across(columns: int, vector: int, most: int = MAX_BOX) -> tuple[int, int]:
+    """Width, at most ``most``, and number of boxes for a row: equal ones, if they are not short."""
+    most = max(most, vector)
     if not columns % vector:
-        wide = divisor(columns // vector, MAX_BOX // vector) * vector
+        wide = divisor(columns // vector, most // vector) * vector
         boxes = columns // wide
-        if boxes == 1 or wide >= MAX_BOX // 4:
+        if boxes == 1 or wide >= most // 4:
             return wide, boxes
-    boxes = ceil_div(columns, MAX_BOX)
+    boxes = ceil_div(columns, most)
     wide = ceil_div(ceil_div(columns, boxes), vector) * vector
     return wide, ceil_div(columns, wide)

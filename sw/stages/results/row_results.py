@@ -114,7 +114,7 @@ class RowResults:
             return 1
         if frame.in_pieces:
             return frame.pieces(form).slots
-        return boxes_across(frame.region.columns, frame.parts.vector(form))[1]
+        return boxes_across(frame.region.columns, frame.parts.vector(form), frame.widest)[1]
 
     def _form(self, value: str) -> Format:
         return self._frame.region.formats[self._frame.region.outputs[value]]
@@ -125,7 +125,9 @@ class RowResults:
         if copies > ratio and copies % ratio:
             raise unfit("Copies of a chain", f"be a multiple of {ratio}", copies)
         edges = [0, copies]
-        if copies > 1 and (len(self._values) == 1 or copies > MERGED):
+        if copies > (MERGED if self._frame.narrow else 1) and (
+            len(self._values) == 1 or copies > MERGED
+        ):
             edges.insert(1, copies // ratio // 2 * ratio if copies > ratio else copies // 2)
         for first, end in itertools.pairwise(edges):
             if end - first > MERGED:
@@ -193,9 +195,9 @@ class RowResults:
             raise unfit("Vectors of other results", f"be a multiple of {halves}", before + after)
         before, after = before // halves, after // halves
         columns = frame.region.columns
-        wide, boxes = boxes_across(columns, vector)
-        # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
-        slots = boxes if wide * boxes == columns and not before else 1
+        wide, boxes = boxes_across(columns, vector, frame.widest)
+        # A slot holds a box, the last of which may be narrower, or whole rows behind other results.
+        slots = 1 if before else boxes
         boxes //= slots
         if frame.in_pieces:
             if before:
