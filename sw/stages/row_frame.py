@@ -140,9 +140,10 @@ class RowFrame:
         Lines of an AGCU each, and copies of the chain of lane programs in a line.
     streamed : Streamed
         What passes in pieces.
-    narrow : bool
-        Whether buffers of results take little of a PMU, so that more fits beside them: boxes of
-        fewer columns, and one write engine for as many copies as it can serve.
+    widest : int
+        Most columns of a stored box, unless results pass in pieces.
+    engines : int
+        Write engines of a buffer of results; two where one cannot serve all copies.
 
     Raises
     ------
@@ -159,12 +160,13 @@ class RowFrame:
         lines: int,
         copies: int,
         streamed: Streamed,
-        narrow: bool,
+        widest: int,
+        engines: int,
     ) -> None:
         self.region, self.codes, self.arrays = region, codes, arrays
         self.parts = PipelineParts(config)
         self.copies = copies
-        self.streamed, self.narrow = streamed, narrow
+        self.streamed, self.widest, self.engines = streamed, widest, engines
         #: Whether rows pass in pieces.
         self.in_pieces = streamed is not Streamed.NOTHING
         #: Whether the packets of the first code are whole rows.
@@ -189,11 +191,6 @@ class RowFrame:
             if len(sent) > 1 and not region.outputs.keys() >= set(sent):
                 rule = "send one value, or only such as are stored"
                 raise unfit("A lane program with row statistics", rule, len(sent))
-
-    @property
-    def widest(self) -> int:
-        """Most columns of a stored box, unless results pass in pieces."""
-        return MAX_BOX // 4 if self.narrow else MAX_BOX
 
     def sent(self, number: int) -> tuple[str, ...]:
         """Values that a lane program sends, in order."""

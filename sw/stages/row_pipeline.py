@@ -37,6 +37,9 @@ from sw.stages.walk_loops import column_loops, loop, require_loops
 
 __all__ = ["row_pipelines"]
 
+#: Columns of stored boxes, and write engines of a buffer of results, that are tried. Results that
+#: take little of a PMU leave slots and engines to rows.
+_RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
 #: How much faster a pipeline must be that loads rows again for each of its phases.
 _AGAIN = 1.2
 
@@ -62,15 +65,16 @@ def row_pipelines(
         for each phase, and so must be `_AGAIN` times as fast as whole ones.
     """
 
-    def build(streamed: Streamed, narrow: bool, lines: int, copies: int) -> Pipeline:
-        return _Builder(region, codes, arrays, config, lines, copies, streamed, narrow).pipeline()
+    def build(streamed: Streamed, widest: int, engines: int, lines: int, copies: int) -> Pipeline:
+        frame = region, codes, arrays, config, lines, copies, streamed, widest, engines
+        return _Builder(*frame).pipeline()
 
     vectors = any(each.part is Part.ROW for each in region.inputs.values())
     found: list[tuple[float, Pipeline]] = []
     problems: list[Unfit] = []
     for streamed in Streamed if vectors else (Streamed.NOTHING, Streamed.ROWS):
-        for narrow in (False, True) if streamed is Streamed.NOTHING else (False,):
-            choice = functools.partial(build, streamed, narrow)
+        for widest, engines in _RESULTS if streamed is Streamed.NOTHING else _RESULTS[:1]:
+            choice = functools.partial(build, streamed, widest, engines)
             for each in on_grids(config, len(codes), 2 * MERGED, choice):
                 if isinstance(each, Unfit):
                     problems.append(each)
@@ -109,37 +113,38 @@ class _Builder(RowFrame):
         return dataclasses.replace(whole, cycles=self._cycles(whole))
 
     def _cycles(self, whole: Pipeline) -> float:
-        """Cycles, estimated: of the lanes, and of the bus where a slot is filled while they wait.
+        """Cycles, estimated: of the lanes, and of the bus where they wait for it.
 
         All copies send their results in turn, so none begins a block before the others have theirs.
+        The first boxes of all copies are loaded before that, and the last box is stored behind it.
         """
-        beat = self.parts.config.width_bits // 8
+        graph, beat = whole.graph, self.parts.config.width_bits // 8
         slots = {name: home.slots for name, home in whole.homes.items()}
+        sources = {
+            sink.stage: [end.stage for end, _ in each.sources]
+            for each in graph.streams
+            for sink in each.sinks
+        }
         kinds: tuple[type[Load | Store], ...] = Load, Store
-        bus, waits = [], 0.0
+        most, waits, ends = 0.0, 0.0, 0.0
         for kind in kinds:
             cycles = [0.0] * self.parts.config.agcu.count
-            names = set()
-            for name, each in whole.graph.of(kind):
-                boxes = math.prod(loop.count for loop in each.loops)
-                cycles[each.agcu] += boxes * each.descriptor.box_bytes / beat
-                names.add(name)
-            bus.append(max(cycles))
-            ends = [
-                (*each.sinks, *(end for end, _ in each.sources)) for each in whole.graph.streams
-            ]
-            beside = {
-                end.stage for each in ends if names & {end.stage for end in each} for end in each
-            }
-            if any(slots.get(name) == 1 for name in beside):
-                waits += bus[-1]
+            boxes = [0.0]
+            single = False
+            for name, each in graph.of(kind):
+                box = each.descriptor.box_bytes / beat
+                cycles[each.agcu] += box * math.prod(loop.count for loop in each.loops)
+                boxes.append(box * (self.copies if kind is Load else 1))
+                beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
+                single = single or any(slots.get(end) == 1 for end in beside)
+            bus = max(cycles)
+            most, waits, ends = max(most, bus), waits + bus * single, ends + max(boxes)
         phases = max(
             sum(each.phase.source is not PhaseSource.STATISTICS for each in code.phases)
             for code in self.codes
         )
         columns = self.region.columns * self.group / self.parts.config.pcu.lanes
-        lanes = self.blocks * phases * columns
-        return max(*bus, lanes + waits) + sum(bus) / self.blocks
+        return max(most, self.blocks * phases * columns + waits) + ends
 
     def _takers(self, line: int, copy: int, value: str, *, whole: bool) -> list[Socket]:
         """Sockets that take a value: those of the first code with whole rows, or the others."""

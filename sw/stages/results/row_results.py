@@ -125,7 +125,7 @@ class RowResults:
         if copies > ratio and copies % ratio:
             raise unfit("Copies of a chain", f"be a multiple of {ratio}", copies)
         edges = [0, copies]
-        if copies > (MERGED if self._frame.narrow else 1) and (
+        if copies > (1 if self._frame.engines > 1 else MERGED) and (
             len(self._values) == 1 or copies > MERGED
         ):
             edges.insert(1, copies // ratio // 2 * ratio if copies > ratio else copies // 2)
