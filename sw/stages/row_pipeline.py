@@ -14,12 +14,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import math
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX, Descriptor
-from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource
+from hw.arch.lanes.phase_word import AuxiliaryUse
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
@@ -30,9 +29,10 @@ from sw.passes.fit import MERGED
 from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
+from sw.stages.results.row_cycles import row_cycles
 from sw.stages.results.row_results import RowResults
 from sw.stages.row_frame import RowFrame, RowPieces, Streamed
-from sw.stages.stage_graph import Hold, Load, Socket, Store, Walk, boxes_of
+from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import column_loops, loop, require_loops
 
 __all__ = ["row_pipelines"]
@@ -110,41 +110,7 @@ class _Builder(RowFrame):
             rows,
             self.region.columns,
         )
-        return dataclasses.replace(whole, cycles=self._cycles(whole))
-
-    def _cycles(self, whole: Pipeline) -> float:
-        """Cycles, estimated: of the lanes, and of the bus where they wait for it.
-
-        All copies send their results in turn, so none begins a block before the others have theirs.
-        The first boxes of all copies are loaded before that, and the last box is stored behind it.
-        """
-        graph, beat = whole.graph, self.parts.config.width_bits // 8
-        slots = {name: home.slots for name, home in whole.homes.items()}
-        sources = {
-            sink.stage: [end.stage for end, _ in each.sources]
-            for each in graph.streams
-            for sink in each.sinks
-        }
-        kinds: tuple[type[Load | Store], ...] = Load, Store
-        most, waits, ends = 0.0, 0.0, 0.0
-        for kind in kinds:
-            cycles = [0.0] * self.parts.config.agcu.count
-            boxes = [0.0]
-            single = False
-            for name, each in graph.of(kind):
-                box = each.descriptor.box_bytes / beat
-                cycles[each.agcu] += box * math.prod(loop.count for loop in each.loops)
-                boxes.append(box * (self.copies if kind is Load else 1))
-                beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
-                single = single or any(slots.get(end) == 1 for end in beside)
-            bus = max(cycles)
-            most, waits, ends = max(most, bus), waits + bus * single, ends + max(boxes)
-        phases = max(
-            sum(each.phase.source is not PhaseSource.STATISTICS for each in code.phases)
-            for code in self.codes
-        )
-        columns = self.region.columns * self.group / self.parts.config.pcu.lanes
-        return max(most, self.blocks * phases * columns + waits) + ends
+        return dataclasses.replace(whole, cycles=row_cycles(self, whole))
 
     def _takers(self, line: int, copy: int, value: str, *, whole: bool) -> list[Socket]:
         """Sockets that take a value: those of the first code with whole rows, or the others."""

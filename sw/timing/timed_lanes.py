@@ -12,7 +12,7 @@ from sw.prove.machine import Channel
 from sw.timing.flow import Run
 from sw.timing.timed_machine import Producer, TimedPort
 
-__all__ = ["FOLLOWING", "LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
+__all__ = ["CHANGE", "FOLLOWING", "LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
 
 #: Cycles from the last group of a vector of results to the vector at the output
 #: (`hw.pcu.lane`, `hw.pcu.result_packer`): its room is free again a cycle later.
@@ -23,7 +23,7 @@ PHASE_CHANGE = 22
 #: Cycles from a phase that has followed at once to the next one that does.
 FOLLOWING = 19
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
-_CHANGE = 4
+CHANGE = 4
 
 
 class TimedLaneUnit(Producer, LaneUnit):
@@ -67,7 +67,7 @@ class TimedLaneUnit(Producer, LaneUnit):
         phase = self._phases[self._run]
         cycles = self.groups
         if phase.reduction not in (Reduction.NONE, Reduction.REPLACE):
-            cycles = max(cycles, _CHANGE / phase.elements_per_word)
+            cycles = max(cycles, CHANGE / phase.elements_per_word)
         first, last = self.free, 0.0
         for port, count, each in self._needs(units):
             begins, ends = port.buffer.arrivals(count)

@@ -1,0 +1,107 @@
+"""Estimate of the cycles of a pipeline with rows on lanes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from hw.arch.lanes.phase_word import PhaseSource, Reduction
+from sw.lane_codes.lane_code import LaneCode
+from sw.stages.pipeline import Pipeline
+from sw.stages.row_frame import RowFrame
+from sw.stages.stage_graph import Load, Store
+from sw.timing.timed_lanes import CHANGE
+
+__all__ = ["row_cycles"]
+
+#: Cycles from a free slot until memory has filled it, at a latency of 100.
+_LATENCY = 130
+#: Reductions that change with every vector.
+_RUNNING = Reduction.SUM, Reduction.MAXIMUM, Reduction.MINIMUM
+
+
+@dataclasses.dataclass(frozen=True)
+class _Transfers:
+    """Boxes of the busiest AGCU in one direction.
+
+    Parameters
+    ----------
+    cycles : float
+        Beats of all boxes.
+    box : float
+        Beats of the largest box.
+    boxes : int
+        Boxes of a stream and a block of rows.
+    slots : int
+        Least slots of a buffer.
+    """
+
+    cycles: float
+    box: float
+    boxes: int
+    slots: int
+
+
+def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
+    """Cycles, estimated: of the lanes, and of the bus where they wait for it.
+
+    Copies that send columns do so in turn, so none begins a block before the others have theirs.
+    The first boxes of all copies are loaded before that, and the last box is stored behind it. Rows
+    in pieces have two slots a copy, so a piece takes half of memory's latency at least. Results
+    that no buffer holds for a whole block are stored while the last phase sends them.
+    """
+    loads, stores = _transfers(frame, pipeline, Load), _transfers(frame, pipeline, Store)
+    phases = [sum(_phases(frame, code)) for code in frame.codes]
+    lanes = frame.blocks * max(phases)
+    in_turn = not all(
+        code.sends_statistic(value)
+        for number, code in enumerate(frame.codes)
+        for value in frame.sent(number)
+    )
+    if loads.slots == 1:
+        lanes += loads.cycles / (1 if in_turn else frame.copies)
+    if stores.slots == 1:
+        lanes += stores.cycles
+    elif stores.slots < stores.boxes:
+        last = _phases(frame, frame.codes[-1])[-1]
+        stored = stores.cycles / frame.blocks + stores.boxes * _LATENCY / 2
+        lanes += frame.blocks * max(0.0, stored - last)
+    return max(loads.cycles, stores.cycles, lanes) + loads.box * frame.copies + stores.box
+
+
+def _transfers(frame: RowFrame, pipeline: Pipeline, kind: type[Load | Store]) -> _Transfers:
+    graph, config = pipeline.graph, frame.parts.config
+    sources = {
+        sink.stage: [end.stage for end, _ in each.sources]
+        for each in graph.streams
+        for sink in each.sinks
+    }
+    cycles, largest, boxes, slots = [0.0] * config.agcu.count, 0.0, 1, config.pmu.slots
+    for name, each in graph.of(kind):
+        box = each.descriptor.box_bytes * 8 / config.width_bits
+        count = math.prod(loop.count for loop in each.loops)
+        cycles[each.agcu] += box * count
+        largest, boxes = max(largest, box), max(boxes, count // frame.blocks)
+        beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
+        slots = min(slots, *(pipeline.homes[end].slots for end in beside if end in pipeline.homes))
+    return _Transfers(max(cycles), largest, boxes, slots)
+
+
+def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
+    """Cycles of each phase of a lane program over a block of rows."""
+    config, form = frame.parts.config, code.formats[code.source]
+    vector = frame.parts.vector(form)
+    columns, slots = frame.region.columns, 1
+    if frame.in_pieces:
+        pieces = frame.pieces(form)
+        columns, slots = pieces.width, pieces.slots
+    found = []
+    for each in code.phases:
+        if each.phase.source is PhaseSource.STATISTICS:
+            continue
+        groups = vector / config.pcu.lanes
+        if each.phase.reduction in _RUNNING:
+            groups = max(groups, CHANGE)
+        piece = columns * frame.halves(form) * groups
+        found.append(slots * (max(piece, _LATENCY / 2) if frame.in_pieces else piece))
+    return found
