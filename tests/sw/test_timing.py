@@ -277,7 +277,7 @@ def test_a_timed_plan_that_is_chosen_is_placed_once(monkeypatch):
 
 def test_constants_are_those_of_the_hardware():
     assert timed_engines.READ == READ_LATENCY + 2
-    assert timed_lanes._CHANGE == Statistics.step_cycles
+    assert timed_lanes.CHANGE == Statistics.step_cycles
     assert timed_lanes.PHASE_CHANGE == 1 + Lane.latency + Statistics.step_cycles
     assert timed_lanes.FOLLOWING == OverlappingPhases.latency + 1
     assert timed_network._BURST_BEATS == MAX_BURST_BEATS
