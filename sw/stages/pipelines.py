@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.phase_word import PHASES
@@ -21,7 +22,12 @@ __all__ = ["pipelines"]
 
 
 def pipelines(
-    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, name: str
+    region: Region,
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    name: str,
+    *,
+    in_order: bool = True,
 ) -> Iterator[Pipeline]:
     """Pipelines for a region on a chip, best first.
 
@@ -33,6 +39,8 @@ def pipelines(
     config : ChipConfig
     name : str
         The kernel.
+    in_order : bool
+        Whether the best must come first: to know whether there is one takes less time.
 
     Raises
     ------
@@ -41,11 +49,11 @@ def pipelines(
     ProgramError
         At a node that no lane program computes.
     """
-    return fitting(_candidates(region, arrays, config), name)
+    return fitting(_candidates(region, arrays, config, in_order=in_order), name)
 
 
 def _candidates(
-    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, *, in_order: bool
 ) -> Iterator[Pipeline | Unfit]:
     if moves(region):
         yield from move_pipelines(region, arrays, config)
@@ -56,12 +64,14 @@ def _candidates(
         )
         return
     vectors = any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values())
+    rows = functools.partial(row_pipelines, in_order=in_order)
+    build: Callable[..., Iterator[Pipeline | Unfit]]
     if region.reduces == {0}:
         build, codes = column_pipelines, _codes(region, config, 1)
     elif region.reduces:
-        build, codes = row_pipelines, _codes(region, config, 0)
+        build, codes = rows, _codes(region, config, 0)
     elif vectors:
-        build, codes = row_pipelines, _codes(region, config, 0, phases=1)
+        build, codes = rows, _codes(region, config, 0, phases=1)
     else:
         build, codes = element_pipelines, _codes(region, config, 1, phases=1)
     phases = [each for code in codes for each in code.phases]

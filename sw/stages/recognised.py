@@ -125,6 +125,8 @@ def pipelines_of(
     arrays: tuple[ArraySpec, ...],
     config: ChipConfig,
     name: str,
+    *,
+    in_order: bool = True,
 ) -> Iterator[Pipeline]:
     """Pipelines on a chip for what is no single product, best first.
 
@@ -136,6 +138,8 @@ def pipelines_of(
     config : ChipConfig
     name : str
         The kernel.
+    in_order : bool
+        Whether the best must come first: to know whether there is one takes less time.
 
     Raises
     ------
@@ -150,4 +154,4 @@ def pipelines_of(
         return adding_pipelines(work, arrays, config, name)
     if isinstance(work, RowScatter):
         return scatter_pipelines(work, arrays, config, name)
-    return pipelines(work, arrays, config, name)
+    return pipelines(work, arrays, config, name, in_order=in_order)

@@ -33,7 +33,7 @@ def refusal(
     try:
         work = recognised(program, arrays, config)
         if not isinstance(work, Product):
-            next(pipelines_of(work, arrays, config, program.name))
+            next(pipelines_of(work, arrays, config, program.name, in_order=False))
         elif work.epilogue is not None:
             if work.epilogue.chain and not chains:
                 return BadInputError(

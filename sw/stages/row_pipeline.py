@@ -45,7 +45,12 @@ _AGAIN = 1.2
 
 
 def row_pipelines(
-    region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
+    region: Region,
+    codes: tuple[LaneCode, ...],
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    *,
+    in_order: bool,
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines for a region with rows on lanes, by their estimated cycles.
 
@@ -57,6 +62,8 @@ def row_pipelines(
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
+    in_order : bool
+        Whether the order matters: else each is yielded when it is found.
 
     Yields
     ------
@@ -76,7 +83,9 @@ def row_pipelines(
         for widest, engines in _RESULTS if streamed is Streamed.NOTHING else _RESULTS[:1]:
             choice = functools.partial(build, streamed, widest, engines)
             for each in on_grids(config, len(codes), 2 * MERGED, choice):
-                if isinstance(each, Unfit):
+                if not in_order:
+                    yield each
+                elif isinstance(each, Unfit):
                     problems.append(each)
                 else:
                     again = 1.0 if streamed is Streamed.NOTHING else _AGAIN
