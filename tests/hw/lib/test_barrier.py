@@ -35,7 +35,7 @@ class Mirror:
             return
         pending = self.pending - arrive - drop
         tx = self.tx + expect - complete
-        if pending < 0 or abs(tx) > self.bound or self.expected == 0:
+        if pending < 0 or abs(tx) > self.bound or (self.expected == 0 and self.tx == 0):
             self.error = True
             return
         self.expected -= drop
@@ -161,6 +161,9 @@ def test_bytes_before_they_are_expected_complete_one_phase() -> None:
         ([{"complete": 100}, {"complete": 100, "expect": 100}], [0, 0]),
         ([{"drop": 2}, {"arrive": 1}], [0, 1]),
         ([{"drop": 2}, {"expect": 1}], [0, 1]),
+        # The last phase is complete when its bytes have landed, and not before.
+        ([{"expect": 9}, {"drop": 2}, {"complete": 9}, {"complete": 1}], [0, 0, 0, 1]),
+        ([{"expect": 9}, {"drop": 2}, {"complete": 8}, {"arrive": 1}], [0, 0, 0, 1]),
         ([{"arrive": 3}, {"arrive": 1}, {}], [1, 1, 1]),
     ],
 )

@@ -23,6 +23,7 @@ from hw.command.processor import CommandProcessor
 from hw.float.operations import OperationUnit
 from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.special_functions import ReciprocalUnit
+from hw.lib.axi_checker import AxiChecker
 from hw.lib.barrier import Barrier
 from hw.lib.component import Component
 from hw.lib.config_segment import ConfigSegment
@@ -45,6 +46,7 @@ from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
 from hw.tile import Tile
+from hw.tma.barrier_bank import BarrierBank
 from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
@@ -65,8 +67,10 @@ _PORT = {"width_bits": 64, "axi_address_bits": 32, "landing_beats": 16, "outstan
 REFUSED = [
     (Agcu, _PORT | {"token_tracks": 0}, "Token tracks must be"),
     (Agcu, _PORT | {"token_tracks": 1, "landing_beats": 17}, "Landing beats must be"),
+    (AxiChecker, {"data_bits": 64, "address_bits": 65}, "AXI address bits must be"),
     (Banks, {"width_bits": 64, "capacity_bytes": 32}, "PMU capacity in bytes must be"),
     (Barrier, {"arrivals": 0, "tx_bytes": 0}, "Barrier arrivals must be"),
+    (BarrierBank, {"barriers": 257}, "Barriers of a bank must be"),
     (Cell, {"formats": (bf16,), "latency": 4}, "Cell latency must be"),
     (ConfigSegment, {"width_bits": 0, "config_bits": 1}, "Segment width must be"),
     (CommandProcessor, _PROCESSOR | {"width_bits": 100}, "Link width in bits must be"),
