@@ -49,6 +49,7 @@ _LIST = "mutate -list 1000000 -o faults.txt top/a:block\n"
 _SPARED = re.compile(r"-port (Q|CLK|INIT|DATA|WR_CLK|RD_(DATA|CLK|ARST|SRST)) ")
 _READ = "design -reset\nread_rtlil ready.il\n"
 _PREPARE = """\
+memory_map
 opt_clean
 chformal -cover -remove
 chformal -lower

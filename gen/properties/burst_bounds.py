@@ -23,8 +23,10 @@ class BurstsStayInside(wiring.Component):
     bursts_ready: Signal
     reached: Signal
 
-    def __init__(self, *, burst_beats: int, **sizes: int) -> None:
-        self._layouts = TmaLayouts(**sizes)
+    def __init__(
+        self, *, burst_beats: int, width_bits: int, address_bits: int, streams: int
+    ) -> None:
+        self._layouts = TmaLayouts(width_bits, address_bits, streams)
         self._burst_beats = burst_beats
         super().__init__(
             {

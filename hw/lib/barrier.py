@@ -1,17 +1,98 @@
 """Phase barrier: counts arrivals and bytes, and flips its phase when all have arrived."""
 
-from amaranth.hdl import Cat, Module, Signal, Value, signed
+import dataclasses
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES
 from hw.lib.component import Component
 
-__all__ = ["Barrier", "has_passed"]
+__all__ = ["Barrier", "BarrierStep", "barrier_step", "has_passed"]
 
 
 def has_passed(phase: Value, parity: Value) -> Value:
     """Wait condition: the phase of the waiter's parity has completed exactly if they differ."""
     return phase != parity
+
+
+@dataclasses.dataclass(frozen=True)
+class BarrierStep:
+    """Result of the operations of one cycle on a barrier.
+
+    Members
+    -------
+    some : Value
+        There are operations: a count is not 0.
+    wrong, excess, retired, outside : Value
+        Nothing is to be applied, because there are more arrivals than pending, or all phases of
+        the barrier are complete, or the transaction count is out of range.
+    expected, pending, tx : Value
+        Counts after the operations.
+    settled : Value
+        The phase completes: ``pending`` becomes ``expected``, and the phase flips.
+    """
+
+    some: Value
+    wrong: Value
+    excess: Value
+    retired: Value
+    outside: Value
+    expected: Value
+    pending: Value
+    tx: Value
+    settled: Value
+
+
+def barrier_step(
+    m: Module,
+    state: tuple[Value, Value, Value],
+    operations: tuple[Value, Value, Value, Value],
+    *,
+    arrivals: int,
+    tx_bytes: int,
+) -> BarrierStep:
+    """Counts of a barrier after the operations of one cycle, and whether its phase completes.
+
+    Parameters
+    ----------
+    m : Module
+    state : tuple of Value
+        Expected and pending arrivals, and the transaction count.
+    operations : tuple of Value
+        Arrivals, dropped arrivals, bytes expected, bytes completed.
+    arrivals, tx_bytes : int
+        Parameters of the barrier; without ``tx_bytes``, byte counts are not looked at.
+    """
+    before, waiting, owed = state
+    arrive, drop, expect, complete = operations
+    # One bit more than the ports: a sum of arrivals must not wrap before the comparison.
+    arriving = Signal(arrivals.bit_length() + 1)
+    m.d.comb += arriving.eq(arrive + drop)
+    wrong = excess = arriving > waiting
+    settled = arriving == waiting
+    some = Cat(operations[: 4 if tx_bytes else 2]).any()
+    # A last phase all of whose arrivals were dropped still waits for its bytes.
+    retired = (before == 0) & (owed == 0) & some
+    outside: Value = Const(0)
+    tx = owed
+    if tx_bytes:
+        tx = Signal(signed(tx_bytes.bit_length() + 3))
+        m.d.comb += tx.eq(owed + expect - complete)
+        outside = (tx > tx_bytes) | (tx < -tx_bytes)
+        wrong = excess | (outside | retired)
+        settled &= tx == 0
+    return BarrierStep(
+        some=some,
+        wrong=wrong,
+        excess=excess,
+        retired=retired,
+        outside=outside,
+        expected=before - drop,
+        pending=waiting - arriving,
+        tx=tx,
+        settled=settled,
+    )
 
 
 class Barrier(Component):
@@ -106,21 +187,19 @@ class Barrier(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # One bit more than the ports: a sum of arrivals must not wrap before the comparison.
-        arriving = Signal(self._arrivals.bit_length() + 1)
-        m.d.comb += arriving.eq(self.i_arrive + self.i_drop)
-        pending = self.o_pending - arriving
-        expected = self.o_expected - self.i_drop
-        operations = [self.i_arrive, self.i_drop]
-        wrong = arriving > self.o_pending
-        settled = arriving == self.o_pending
-        if self._tx_bytes:
-            operations += [self.i_expect, self.i_complete]
-            tx = Signal(signed(self._tx_bytes.bit_length() + 3))
-            m.d.comb += tx.eq(self.o_tx + self.i_expect - self.i_complete)
-            retired = (self.o_expected == 0) & Cat(operations).any()
-            wrong |= (tx > self._tx_bytes) | (tx < -self._tx_bytes) | retired
-            settled &= tx == 0
+        sizes = bool(self._tx_bytes)
+        step = barrier_step(
+            m,
+            (self.o_expected, self.o_pending, self.o_tx if sizes else Const(0)),
+            (
+                self.i_arrive,
+                self.i_drop,
+                self.i_expect if sizes else Const(0),
+                self.i_complete if sizes else Const(0),
+            ),
+            arrivals=self._arrivals,
+            tx_bytes=self._tx_bytes,
+        )
         with m.If(self.i_init):
             m.d.sync += [
                 self.o_phase.eq(0),
@@ -130,13 +209,13 @@ class Barrier(Component):
             ]
             if self._tx_bytes:
                 m.d.sync += self.o_tx.eq(0)
-        with m.Elif(Cat(operations).any() & ~self.o_error):
-            with m.If(wrong):
+        with m.Elif(step.some & ~self.o_error):
+            with m.If(step.wrong):
                 m.d.sync += self.o_error.eq(1)
             with m.Else():
-                m.d.sync += [self.o_expected.eq(expected), self.o_pending.eq(pending)]
+                m.d.sync += [self.o_expected.eq(step.expected), self.o_pending.eq(step.pending)]
                 if self._tx_bytes:
-                    m.d.sync += self.o_tx.eq(tx)
-                with m.If(settled):
-                    m.d.sync += [self.o_phase.eq(~self.o_phase), self.o_pending.eq(expected)]
+                    m.d.sync += self.o_tx.eq(step.tx)
+                with m.If(step.settled):
+                    m.d.sync += [self.o_phase.eq(~self.o_phase), self.o_pending.eq(step.expected)]
         return m

@@ -39,7 +39,7 @@ class _Rules:
             return
         arrived = self.arrived + arrive + drop
         asked, come = self.asked_bytes + expect, self.come_bytes + complete
-        if arrived > self.due or abs(asked - come) > _BYTES or self.expected == 0:
+        if arrived > self.due or abs(asked - come) > _BYTES or self.due == 0:
             self.broken = True
             return
         self.expected -= drop
