@@ -19,8 +19,10 @@ _RETRY_SECONDS = 0.02
 def _interrupt(number: int, frame: FrameType | None) -> None:
     while frame is not None:
         if frame.f_code.co_name == "__del__":
-            # Ignored here: raise it again after the finalizer has returned.
-            again = threading.Timer(_RETRY_SECONDS, signal.raise_signal, [number])
+            # Ignored here: send it again after the finalizer has returned. The main thread may
+            # sleep or wait for a process by then, which a signal of another thread would not end.
+            main = threading.main_thread().ident
+            again = threading.Timer(_RETRY_SECONDS, signal.pthread_kill, [main, number])
             again.daemon = True
             again.start()
             return

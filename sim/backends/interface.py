@@ -118,7 +118,7 @@ class LaunchOrder:
     list_address, entries : int
         The list.
     max_cycles : int
-        Cycles after which the launch counts as a hang.
+        Cycles after which the launch counts as a hang, on a back end with timing.
     expected_cycles : int or None
         Expected cycles, for the display of progress.
     """

@@ -17,8 +17,9 @@ from sim.interrupt import interruptible
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress, shown_progress
 from sim.rules import OPTIONS, Rule, load_config, path, validating
-from sim.run.driver import compile_job, run
+from sim.run.driver import compile_job, predicted_cycles, run
 from sim.run.job import Job, Problem
+from sim.run.report import Outcome
 from sim.run.result import RunResult, picture
 from sw import results
 from sw.language import Kernel, Schedule
@@ -146,7 +147,17 @@ def run_kernel(
         job = _job(problem, backend, bound.arrays, rest, shown)
         compiled, fields = compile_job(job)
         outcome = run(job, compiled, fields | {"config": name})
-    return RunResult(outcome, picture(compiled, problem, name) if compiled else "")
+    return _result(job, compiled, outcome, name)
+
+
+def _result(job: Job, compiled: Compiled | None, outcome: Outcome, name: str) -> RunResult:
+    """Result of a run, with the picture of its chip; cycles are predicted when they are read."""
+    if compiled is None:
+        return RunResult(outcome)
+    drawn = picture(compiled, job.problem, name)
+    if job.timed:
+        return RunResult(outcome, drawn)
+    return RunResult(outcome, drawn, lambda: predicted_cycles(job, compiled))
 
 
 class KernelProgram(results.KernelProgram):
@@ -307,7 +318,7 @@ class KernelProgram(results.KernelProgram):
             job = _job(problem, backend, bound.arrays, rest, shown)
             compiled, fields = compile_job(job, self._compiled)
             outcome = run(job, compiled, fields | {"config": self._name})
-        return RunResult(outcome, self.map() if compiled else "")
+        return _result(job, compiled, outcome, self._name)
 
 
 def compile_kernel(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 from sim.run.report import Outcome
 
-__all__ = ["compile_job", "run"]
+__all__ = ["compile_job", "predicted_cycles", "run"]
 
 Array = npt.NDArray[Any]
 
@@ -48,10 +48,19 @@ def _config_digest(config: ChipConfig) -> str:
     return hashlib.sha256(json.dumps(config.resolved(), sort_keys=True).encode()).hexdigest()
 
 
+def predicted_cycles(job: Job, compiled: Compiled) -> int:
+    """Predicted cycles of a job's launch: of a cold one, or of the warm one behind it."""
+    found = compiled.prediction(job.conditions.latency)
+    return found.warm_cycles if job.warm else found.cycles
+
+
 def compile_job(
     job: Job, compiled: Compiled | None = None
 ) -> tuple[Compiled | None, dict[str, Any]]:
     """Compile a job's kernel unless the back end is golden; returns it with its report fields.
+
+    Cycles are predicted if the back end has timing. A prediction takes longer than the emulator,
+    so otherwise it is left to who shows it.
 
     Parameters
     ----------
@@ -86,13 +95,12 @@ def compile_job(
         with job.progress.step("compiling the kernel"):
             compiled = problem.compile()
     if compiled is not None:
-        prediction = compiled.prediction(job.conditions.latency)
         fields |= {
             "dtype": compiled.operands,
             "schedule": json.loads(compiled.schedule.to_json()),
             "macs_issued": compiled.macs_issued,
             "peak_macs_per_cycle": compiled.peak_macs_per_cycle,
-            "predicted_cycles": (prediction.warm_cycles if job.warm else prediction.cycles),
+            "predicted_cycles": predicted_cycles(job, compiled) if job.timed else None,
             "parts": len(compiled.parts),
             "entries": compiled.entries,
             "units_used": dict(compiled.units_used),
@@ -212,16 +220,7 @@ def _once(
     place = LaunchMemory.of_kernel(compiled, seed=job.seed, launches=launches)
     before = place.bytes_before(inputs)
     memory = bytearray(before)
-    found = compiled.prediction(job.conditions.latency)
-    answer = backend.launch(
-        memory,
-        LaunchOrder(
-            place.list_address,
-            place.entries,
-            max_cycles=job.max_cycles or _patience(job, compiled) * launches,
-            expected_cycles=found.cycles + found.warm_cycles * (launches - 1),
-        ),
-    )
+    answer = backend.launch(memory, _order(job, compiled, place, launches))
     if answer.status != "done":
         raise_for_ending(job, compiled, answer, dict(report) | _figures(job, compiled, [answer]))
     outputs = {name: place.read(memory, name) for name in expected}
@@ -236,6 +235,19 @@ def _once(
             f"byte at {address:#x} was written, {place.where(address)}, which is no output's"
         )
     return answer, outputs, wrong
+
+
+def _order(job: Job, compiled: Compiled, place: LaunchMemory, launches: int) -> LaunchOrder:
+    """Order of a launch; without timing there are no limits, which take a prediction."""
+    if not job.timed:
+        return LaunchOrder(place.list_address, place.entries, max_cycles=0)
+    found = compiled.prediction(job.conditions.latency)
+    return LaunchOrder(
+        place.list_address,
+        place.entries,
+        max_cycles=job.max_cycles or _patience(job, compiled) * launches,
+        expected_cycles=found.cycles + found.warm_cycles * (launches - 1),
+    )
 
 
 def _difference(name: str, got: Array, expected: Array) -> str | None:

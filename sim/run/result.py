@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -34,17 +34,30 @@ class RunResult(results.RunResult):
     outcome : Outcome
     picture : str
         SVG of the chip; empty for the back end ``golden``.
+    predict : callable or None
+        Makes the field ``predicted_cycles`` when it is first read, if the report has none yet.
     """
 
-    __slots__ = ("_outcome", "_picture")
+    __slots__ = ("_outcome", "_picture", "_predict")
 
-    def __init__(self, outcome: Outcome, picture: str = "") -> None:
+    def __init__(
+        self, outcome: Outcome, picture: str = "", predict: Callable[[], int] | None = None
+    ) -> None:
         object.__setattr__(self, "_outcome", outcome)
         object.__setattr__(self, "_picture", picture)
+        object.__setattr__(self, "_predict", predict)
 
     def _found(self) -> Outcome:
         outcome = object.__getattribute__(self, "_outcome")
         assert isinstance(outcome, Outcome)
+        return outcome
+
+    def _complete(self) -> Outcome:
+        """The outcome with every field of its report."""
+        outcome, predict = self._found(), object.__getattribute__(self, "_predict")
+        if predict is not None:
+            outcome.report["predicted_cycles"] = predict()
+            object.__setattr__(self, "_predict", None)
         return outcome
 
     @property
@@ -64,14 +77,14 @@ class RunResult(results.RunResult):
 
     def json(self) -> dict[str, Any]:
         """The fields of the command's report as plain JSON data."""
-        fields: dict[str, Any] = plain(self._found().report)
+        fields: dict[str, Any] = plain(self._complete().report)
         return fields
 
     def __getattr__(self, name: str) -> Any:
         # Copying and unpickling look up names before there is an outcome.
         if name.startswith("_"):
             raise AttributeError(name)
-        outcome = self._found()
+        outcome = self._complete() if name == "predicted_cycles" else self._found()
         for names in (outcome.outputs, outcome.report):
             if name in names:
                 return names[name]
@@ -82,14 +95,14 @@ class RunResult(results.RunResult):
         raise AttributeError(f"result cannot be changed, not in {name!r} either")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RunResult, (self._found(), object.__getattribute__(self, "_picture"))
+        return RunResult, (self._complete(), object.__getattribute__(self, "_picture"))
 
     def __dir__(self) -> list[str]:
         outcome = self._found()
         return [*super().__dir__(), *outcome.outputs, *outcome.report]
 
     def __repr__(self) -> str:
-        outcome = self._found()
+        outcome = self._complete()
         return "\n".join(tell(outcome.report, outcome.problems, outcome.notes))
 
     def _repr_html_(self) -> str:

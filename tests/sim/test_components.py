@@ -22,7 +22,7 @@ from tests.verilog_tools import faults_of_verilator, faults_of_yosys
 
 TINY = named["tiny"]
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "verilog.md"
-CHEAP = ("barrier", "config_segment", "fp_fma", "fp_exp2")
+CHEAP = ("barrier", "barrier_bank", "config_segment", "fp_fma", "fp_exp2")
 #: Widths that the component limits otherwise: by what else it has, or not at all.
 WIDTHS = [(name, "width_bits") for name in ("switch", "config_segment", "pmu")]
 LIMITS = [

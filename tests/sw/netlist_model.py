@@ -1,5 +1,6 @@
 """What a netlist computes: its units as actors on unbounded streams, without time or switches."""
 
+import functools
 from collections import defaultdict, deque
 
 import numpy as np
@@ -42,6 +43,13 @@ def _filtered(queue, modulus, index):
         number += vector[1]
         if vector[1]:
             begins = vector[2] or (begins and not mine)
+
+
+@functools.lru_cache(maxsize=4096)
+def _bytes_of(position, lanes, rows, size):
+    """Addresses in a PMU of the bytes of the piece that starts at a position."""
+    positions = np.array(piece_positions(position, lanes=lanes, rows_log2=rows))
+    return (positions[:, None] * size + np.arange(size)).reshape(-1)
 
 
 class _Run:
@@ -207,8 +215,7 @@ class _Run:
             key = engine.ring.buffer, move.slot
             while any(closed[key, other] < move.lap + (kind == "R") for other in against):
                 yield False
-            positions = np.array(piece_positions(move.position, lanes=lanes, rows_log2=rows))
-            at = (positions[:, None] * size + np.arange(size)).reshape(-1)
+            at = _bytes_of(move.position, lanes, rows, size)
             if kind == "W":
                 while (vector := next(source)) is None:
                     yield False

@@ -133,7 +133,12 @@ def test_programs_of_lanes_and_softmax_are_timed(seed):
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "k", "fmt"), [(256, 256, 256, bf16), (512, 512, 64, bf16), (512, 512, 256, int8)]
+    ("m", "n", "k", "fmt"),
+    [
+        (256, 256, 256, bf16),
+        (512, 512, 64, bf16),
+        pytest.param(512, 512, 256, int8, marks=pytest.mark.slow),
+    ],
 )
 def test_repeats_that_are_left_out_take_as_long(m, n, k, fmt):
     program = compiled(m, n, k, fmt)

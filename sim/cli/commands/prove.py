@@ -14,7 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["CHOICES", "add", "execute"]
 
 #: Blocks that have properties; gen.properties is too slow to import for a help.
-CHOICES = ("stream", "fork", "merge", "packet_filter", "barrier", "tma", "array", "images")
+CHOICES = (
+    "stream",
+    "fork",
+    "merge",
+    "packet_filter",
+    "barrier",
+    "barrier_bank",
+    "tma",
+    "array",
+    "images",
+)
 
 
 def add(subparsers: Subparsers) -> None:

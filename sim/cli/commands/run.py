@@ -166,12 +166,14 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from sim.cli.npz import pack_arrays
     from sim.progress import shown_progress
-    from sim.run.driver import compile_job, run
+    from sim.run.driver import compile_job, predicted_cycles, run
     from sim.run.report import tell
 
     with shown_progress() as progress, running_file(file_of(args.kernel)):
         job = replace(job, progress=progress)
         compiled, fields = compile_job(job)
+        if compiled is not None:
+            fields["predicted_cycles"] = predicted_cycles(job, compiled)
         if args.image_out and compiled is not None:
             for number, part in enumerate(compiled.parts, 1):
                 file = _image_file(args.image_out, number, len(compiled.parts))

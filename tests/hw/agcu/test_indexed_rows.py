@@ -12,6 +12,7 @@ from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import UnitError
 from hw.arch.loops import BoxLoop
+from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.tma.memory import AxiMemory
 
 ROWS, ELEMENTS, BEATS = 20, 12, 3
@@ -80,7 +81,7 @@ class Bench:
             await ctx.tick().until(agcu.o_done)
             self.error = ctx.get(agcu.o_error)
 
-        simulator = Simulator(agcu)
+        simulator = Simulator(CheckedPort(agcu, agcu.axi, outstanding=4))
         simulator.add_clock(1e-6)
         for actor in (self.memory.run, take, sender(0), sender(1)):
             simulator.add_testbench(actor, background=True)

@@ -15,7 +15,9 @@ from hw.numeric.formats import bf16, fp32
 from sim.operands import random_operand
 from sim.oracle import product
 from sim.run.report import FIELDS
+from sw import compiled_part
 from sw.kernels.matmul import matmul
+from sw.timing.prediction import predict_cycles
 
 TINY = {"config": "tiny", "backend": "emulator"}
 
@@ -91,6 +93,26 @@ def test_a_result_cannot_be_changed_and_names_what_it_has(pair):
     copied = copy.copy(result)
     with pytest.raises(AttributeError, match="not in 'other' either"):
         copied.other = 1
+
+
+def test_cycles_are_predicted_when_they_are_read(pair, monkeypatch):
+    asked = []
+
+    def predict(program, **options):
+        asked.append(options["latency"])
+        return predict_cycles(program, **options)
+
+    monkeypatch.setattr(compiled_part, "predict_cycles", predict)
+    program = matmul.compile("tiny", M=11, K=18, N=5, dtype=tw.bf16)
+    asked.clear()
+    result = program.run(*pair, backend="emulator")
+    assert result.verified and result.image_bytes == len(program.image) and not asked
+    assert result.predicted_cycles == program.predicted_cycles > 0 and asked == [100]
+    again = program.run(*pair, backend="emulator").json()
+    assert again["predicted_cycles"] == program.predicted_cycles
+    assert copy.copy(program.run(*pair, backend="emulator")).predicted_cycles > 0
+    assert "  predicted " in repr(program.run(*pair, backend="emulator"))
+    assert program.run(*pair, backend="golden").predicted_cycles is None
 
 
 def test_a_compiled_kernel_tells_its_choices_and_runs(pair):

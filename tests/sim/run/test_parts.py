@@ -70,7 +70,7 @@ def test_a_report_has_the_sums_and_unions_of_its_parts(monkeypatch):
         most = max(part.chip.units_used()[kind] for part in compiled.parts)
         assert most <= count <= sum(part.chip.units_used()[kind] for part in compiled.parts)
     cold = first.prediction(100).cycles + second.prediction(100).between
-    assert report["predicted_cycles"] == cold + second.prediction(100).kernel
+    assert compiled.predicted_cycles == cold + second.prediction(100).kernel
     assert compiled.ir("place").startswith("part 1:\n") and "\npart 2:\n" in compiled.ir("place")
     assert "part 2: slots" in compiled.report() and "intermediate T" in compiled.ir("divide")
 

@@ -107,7 +107,8 @@ def require_tokens(config, sizes, count, backend, seed, *, layers=None):
     sizes = sizes | {"S": count}
     kernel, more = (model, {"L": layers}) if layers else (decoder_layer, {})
     program = kernel.compile(config, **sizes, **more, dtype=tw.bf16)
-    compiled = {}
+    # The first token has no past, as the program is compiled for.
+    compiled = {kernel.options["past"]: program}
     step = launched(program, backend, compiled)
     step = step if layers else by_layer(step)
     found = tokens(step, np.random.default_rng(seed), sizes, count, layers or 2)

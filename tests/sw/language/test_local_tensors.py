@@ -128,7 +128,8 @@ def test_on_the_chip_it_is_the_tile_itself(backend, heavy):
         assert one.report[each] == other.report[each]
     assert one.outputs["Y"].tobytes() == other.outputs["Y"].tobytes()
     spilled = outcome_of(on_chip, backend, "tiny", options={"spill": True}, **sizes)
-    assert spilled.report["predicted_cycles"] > one.report["predicted_cycles"]
+    if backend == "rtl":
+        assert spilled.report["predicted_cycles"] > one.report["predicted_cycles"]
     assert spilled.outputs["Y"].tobytes() == one.outputs["Y"].tobytes()
 
 

@@ -188,13 +188,14 @@ def test_random_kernels_have_the_bits_of_golden(seed):
     assert fates["several"] > PROGRAMS / 2 and fates["repeated"] > PROGRAMS / 8
 
 
-def test_random_layers_have_the_bits_of_golden(seed):
+def test_random_layers_have_the_bits_of_golden(seed, draws):
     print(f"seed {seed}")
+    count = draws(50, PROGRAMS)
     draw, rng = random.Random(seed), np.random.default_rng(seed)
-    fates, wrong = examine(draw, rng, PROGRAMS, draw_layers)
+    fates, wrong = examine(draw, rng, count, draw_layers)
     print(dict(fates))
     assert not wrong, wrong[0]
-    assert fates["several"] > PROGRAMS / 2
+    assert fates["several"] > count / 2
 
 
 @tw.kernel("X[M, N], T[M, N] -> T, E[M, N]")

@@ -97,7 +97,9 @@ def options(rng):
     return sizes, chosen, dict(zip(("i", "attend.j"), tiles, strict=True))
 
 
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize(
+    "number", [*range(20), *(pytest.param(each, marks=pytest.mark.slow) for each in range(20, 40))]
+)
 def test_random_calls_equal_the_definition_by_bytes_and_float64_within_the_bound(number, seed):
     rng = np.random.default_rng([seed, number])
     sizes, chosen, tiles = options(rng)

@@ -25,15 +25,15 @@ def drawn(X, Y):
 """
 
 
-def test_random_programs_equal_the_definition(seed):
-    draw = random.Random(seed)
+def test_random_programs_equal_the_definition(seed, draws):
+    draw, count = random.Random(seed), draws(12, PROGRAMS)
     outcomes = collections.Counter()
-    while outcomes["right"] < PROGRAMS:
+    while outcomes["right"] < count:
         fields = draw_source(draw, named[draw.choice(("small", "tiny"))])
         verdict = judge_source(fields)
         assert not verdict.problems, (verdict.problems, fields)
         outcomes[verdict.outcome] += 1
-    assert outcomes["refused"] < 3 * PROGRAMS
+    assert outcomes["refused"] < 3 * count
 
 
 def test_sums_go_on_from_sums_and_are_added_to_other_tiles_at_their_end():
