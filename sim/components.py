@@ -244,6 +244,20 @@ _UNITS = (
         ),
         of_chip=False,
     ),
+    StandAlone(
+        "barrier_bank",
+        "mbarriers in a memory: operation ports with answers, waits by parity",
+        _made("hw.tma.barrier_bank.BarrierBank"),
+        "bank",
+        (
+            Parameter("barriers", limits.BARRIERS, 32),
+            Parameter("arrivals", limits.BARRIER_ARRIVALS, limits.BARRIER_ARRIVALS.high),
+            Parameter("tx_bytes", limits.BARRIER_TX_BYTES, limits.BARRIER_TX_BYTES.high),
+            Parameter("ports", limits.BARRIER_PORTS, 2),
+            Parameter("waiters", limits.BARRIER_WAITERS, 1),
+        ),
+        of_chip=False,
+    ),
 )
 
 #: Operations on words of fp32 and what each does; `hw.float.operations` has them.

@@ -1,6 +1,7 @@
 """The rules of the house: what may import what, and what no file may hold."""
 
 import ast
+import functools
 import graphlib
 import io
 import re
@@ -53,11 +54,20 @@ def top(root: Path, path: Path) -> str:
     return path.relative_to(root).parts[0].removesuffix(".py")
 
 
-def imported(root: Path, path: Path) -> Iterator[tuple[int, str]]:
+def imported(root: Path, path: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of each module of ours that a file imports, by whatever spelling."""
+    return _imported(root, path, path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _imported(root: Path, path: Path, text: str) -> tuple[tuple[int, str], ...]:
+    return tuple(_imports(root, path, text))
+
+
+def _imports(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]:
     parts = path.relative_to(root).with_suffix("").parts
     package = parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -70,7 +80,7 @@ def imported(root: Path, path: Path) -> Iterator[tuple[int, str]]:
                 module = inner.with_suffix(".py").exists() or inner.is_dir()
                 names.append(f"{base}.{alias.name}" if module else base)
         elif isinstance(node, ast.Call) and node.args:
-            function = ast.unparse(node.func).rpartition(".")[2]
+            function = getattr(node.func, "attr", getattr(node.func, "id", ""))
             first = node.args[0]
             if function in ("import_module", "__import__", "find_spec") and isinstance(
                 first, ast.Constant
@@ -179,8 +189,7 @@ _HOME = re.compile(r"(?<![\w.])/(home|root|Users|work)/\w")
 _REGISTRY = re.compile(r"pypi\.org|pythonhosted\.org|registry\.npmjs|anaconda\.org|proxy\.golang")
 
 
-def comments(path: Path) -> Iterator[tuple[int, str]]:
-    source = path.read_text(encoding="utf-8")
+def comments(source: str) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
@@ -188,7 +197,9 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
 
 def silenced_tools(root: Path) -> Iterator[str]:
     for path in python_files(root):
-        for line, text in comments(path):
+        source = path.read_text(encoding="utf-8")
+        # What no line has, no comment has.
+        for line, text in comments(source) if _SILENCED.search(source) else ():
             if _SILENCED.search(text):
                 yield f"{path.relative_to(root)}:{line}: a tool must not be silenced: {text}"
 

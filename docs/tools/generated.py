@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from docs.tools import area_tables, chip_tables, contract_tables, softmax_tables
+from docs.tools.markdown import table
 from hw.arch.counters import counter_table
 from hw.arch.registers import register_table
+from hw.lib.axi_rules import rule_rows
 from hw.numeric.formats import format_table
 from sw.ir.element_operations import element_table
 
@@ -35,6 +37,10 @@ class Generated:
     slow: bool = True
 
 
+def _axi_rules() -> str:
+    return table(("rule", "side", "section", "statement"), rule_rows())
+
+
 #: Blocks by name.
 GENERATED: Mapping[str, Generated] = MappingProxyType(
     {
@@ -43,6 +49,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "counters": Generated("docs/chip.md", counter_table, slow=False),
         "element-operations": Generated("docs/ir.md", element_table, slow=False),
         "number-formats": Generated("docs/numerics.md", format_table, slow=False),
+        "axi-rules": Generated("docs/axi.md", _axi_rules, slow=False),
         "contract-modules": Generated("docs/contract.md", contract_tables.modules, slow=False),
         "contract-units": Generated("docs/contract.md", contract_tables.units, slow=False),
         "contract-limits": Generated("docs/contract.md", contract_tables.limits, slow=False),

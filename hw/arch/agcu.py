@@ -160,7 +160,12 @@ class AgcuProgram(UnitProgram):
         for count in self.credits:
             if not 0 <= count <= MAX_CREDITS:
                 raise BadInputError(f"AGCU credits must be from 0 to {MAX_CREDITS}, not {count}")
-        for _, argument in self.descriptors:
+        for number, (descriptor, argument) in enumerate(self.descriptors):
+            for feature in descriptor.features:
+                raise BadInputError(
+                    f"Descriptor {number} must need no feature that an AGCU's engine is made "
+                    f"without, not {feature.name}"
+                )
             if not 0 <= argument < MAX_ARGUMENTS:
                 raise BadInputError(
                     f"Argument must be from 0 to {MAX_ARGUMENTS - 1}, not {argument}"

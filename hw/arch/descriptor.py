@@ -1,6 +1,7 @@
 """Tensor descriptor: a tensor's address, shape and strides, and the box to move, in memory."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from amaranth.lib import data, enum
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.words.word_layout import WordLayout
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 
 __all__ = [
@@ -18,8 +20,13 @@ __all__ = [
     "MAX_BOX",
     "MAX_RANK",
     "Descriptor",
+    "MAX_ELEMENT_STRIDE",
+    "NAN_FORMATS",
     "ElementFormat",
     "Mode",
+    "OobFill",
+    "Swizzle",
+    "TmaFeature",
     "descriptor_layout",
     "STORED_WORDS",
     "WORD_BITS",
@@ -33,6 +40,8 @@ DESCRIPTOR_BYTES = 128
 MAX_RANK = 5
 #: Most elements of a box in one dimension.
 MAX_BOX = 256
+#: Largest distance between the elements taken of one dimension.
+MAX_ELEMENT_STRIDE = 8
 #: Width of the words in which a descriptor is written.
 WORD_BITS = 64
 
@@ -60,6 +69,50 @@ class ElementFormat(enum.Enum, shape=8):
     def bytes(self) -> int:
         """Bytes of an element."""
         return 1 << (int(self.value) & 3)
+
+
+#: Formats that have a NaN to fill with.
+NAN_FORMATS = (ElementFormat.BF16, ElementFormat.FP16, ElementFormat.FP32)
+
+
+class OobFill(enum.Enum, shape=8):
+    """Value of the elements of a loaded box that lie outside the tensor."""
+
+    ZERO = 0
+    #: The NaN with every bit set but the sign.
+    NAN = 1
+
+
+class Swizzle(enum.Enum, shape=8):
+    """Order of a box's units of 16 bytes in a scratchpad.
+
+    Within each span of `bytes`, the number of the unit is XORed with that of the 128 bytes.
+    """
+
+    NONE = 0
+    B32 = 1
+    B64 = 2
+    B128 = 3
+
+    @property
+    def bytes(self) -> int:
+        """Bytes within which units change places, and longest row of such a box; 16 for none."""
+        return 16 << int(self.value)
+
+
+class TmaFeature(enum.Enum, shape=8):
+    """What a TMA engine is generated with beyond dense boxes with zeros outside the tensor."""
+
+    #: Element strides above 1 in dimensions from 1 on.
+    ELEMENT_STRIDES = 0
+    #: Boxes filled with NaN outside the tensor.
+    NAN_FILL = 1
+    #: Descriptors with a swizzle, which the reports carry to the scratchpad.
+    SWIZZLE = 2
+    #: Bursts that continue one another leave as one.
+    JOINED_BURSTS = 3
+    #: Several boxes prepared at a time, with a report of each command.
+    PARALLEL_BOXES = 4
 
 
 class Mode(enum.Enum, shape=8):
@@ -124,9 +177,15 @@ class Descriptor:
     box : sequence of int
         Elements of the box per dimension (1 to `MAX_BOX`).
     element_strides : sequence of int
-        Distance between elements taken (1 to 8); only 1 is supported. Empty means all 1.
-    interleave, swizzle, oob_fill, reduce : int
-        Only 0 is supported: none, none, zero, plain store.
+        Distance between elements taken (1 to `MAX_ELEMENT_STRIDE`): of dimension i,
+        ceil(box / element stride) are moved. That of dimension 0 is ignored, as in CUDA. Empty
+        means all 1.
+    swizzle : Swizzle
+        Order in the scratchpad; the bytes of a row are at most its span.
+    oob_fill : OobFill
+        NaN for a format of `NAN_FORMATS` only.
+    interleave, reduce : int
+        Only 0 is supported: none, plain store.
     mode : Mode
         Only ``Mode.TILE`` is supported.
 
@@ -144,8 +203,8 @@ class Descriptor:
     box: Sequence[int]
     element_strides: Sequence[int] = ()
     interleave: int = 0
-    swizzle: int = 0
-    oob_fill: int = 0
+    swizzle: Swizzle = Swizzle.NONE
+    oob_fill: OobFill = OobFill.ZERO
     mode: Mode = Mode.TILE
     reduce: int = 0
 
@@ -177,12 +236,8 @@ class Descriptor:
         for index in range(self.rank):
             require_int(f"Dimension {index}", self.dims[index], 1, (1 << 32) - 1)
             require_int(f"Box dimension {index}", self.box[index], 1, MAX_BOX)
-            require_int(f"Element stride {index}", self.element_strides[index], 1, 8)
-            if self.element_strides[index] != 1:
-                raise BadInputError(
-                    f"Element stride {index} must be 1, the only one supported, "
-                    f"not {self.element_strides[index]}"
-                )
+            step = self.element_strides[index]
+            require_int(f"Element stride {index}", step, 1, MAX_ELEMENT_STRIDE)
         for index, stride in enumerate(self.strides, start=1):
             require_int(f"Stride {index}", stride, 0, (1 << 40) - 1)
             if stride % BASE_ALIGNMENT:
@@ -190,9 +245,23 @@ class Descriptor:
                     f"Stride {index} must be a multiple of {BASE_ALIGNMENT}, not {stride}"
                 )
         _require_zero("Interleave", self.interleave)
-        _require_zero("Swizzle", self.swizzle)
-        _require_zero("Fill outside the tensor", self.oob_fill)
         _require_zero("Reduction", self.reduce)
+        for noun, value, kind in (
+            ("Swizzle", self.swizzle, Swizzle),
+            ("Fill outside the tensor", self.oob_fill, OobFill),
+        ):
+            if not isinstance(value, kind):
+                raise BadInputError(
+                    f"{noun} must be a member of {kind.__name__}, not {shown(value)}"
+                )
+        if self.swizzle is not Swizzle.NONE and self.row_bytes > self.swizzle.bytes:
+            raise BadInputError(
+                f"Row of a box with swizzle {self.swizzle.name} must be at most "
+                f"{self.swizzle.bytes} bytes, not {self.row_bytes}"
+            )
+        if self.oob_fill is OobFill.NAN and self.format not in NAN_FORMATS:
+            names = ", ".join(each.name for each in NAN_FORMATS)
+            raise BadInputError(f"Fill with NaN must be for one of {names}, not {self.format.name}")
         if self.mode is not Mode.TILE:
             raise BadInputError(
                 f"Mode must be Mode.TILE, the only one supported, not {shown(self.mode)}"
@@ -211,10 +280,19 @@ class Descriptor:
     @property
     def rows(self) -> int:
         """Rows of the box."""
-        count = 1
-        for extent in self.box[1:]:
-            count *= extent
-        return count
+        return math.prod(
+            ceil_div(extent, step) for extent, step in zip(self.box[1:], self.element_strides[1:])
+        )
+
+    @property
+    def features(self) -> set[TmaFeature]:
+        """Features that an engine needs for it."""
+        asked = {
+            TmaFeature.ELEMENT_STRIDES: any(step != 1 for step in self.element_strides[1:]),
+            TmaFeature.NAN_FILL: self.oob_fill is OobFill.NAN,
+            TmaFeature.SWIZZLE: self.swizzle is not Swizzle.NONE,
+        }
+        return {feature for feature, is_asked in asked.items() if is_asked}
 
     @property
     def box_bytes(self) -> int:
@@ -227,8 +305,8 @@ class Descriptor:
             "format": self.format.value,
             "rank": self.rank,
             "interleave": self.interleave,
-            "swizzle": self.swizzle,
-            "oob_fill": self.oob_fill,
+            "swizzle": self.swizzle.value,
+            "oob_fill": self.oob_fill.value,
             "mode": self.mode.value,
             "reduce": self.reduce,
             "dims": list(self.dims),
@@ -265,9 +343,14 @@ class Descriptor:
             raise BadInputError(
                 f"im2col fields must be 0, the only ones served, not {packed[88:104]!r}"
             )
-        modes = {int(member.value): member for member in Mode}
-        if int(fields["mode"]) not in modes:
-            raise BadInputError(f"Mode must be a code of Mode, not {int(fields['mode'])}")
+        named: dict[str, Any] = {}
+        for name, kind in (("mode", Mode), ("swizzle", Swizzle), ("oob_fill", OobFill)):
+            members = {int(member.value): member for member in kind}
+            code = int(fields[name])
+            if code not in members:
+                noun = name.replace("_", " ").capitalize()
+                raise BadInputError(f"{noun} must be a code of {kind.__name__}, not {code}")
+            named[name] = members[code]
         return cls(
             base=int(fields["base"]),
             format=codes[int(fields["format"])],
@@ -276,8 +359,6 @@ class Descriptor:
             box=[int(fields["box"][index]) for index in range(rank)],
             element_strides=[int(fields["element_strides"][index]) for index in range(rank)],
             interleave=int(fields["interleave"]),
-            swizzle=int(fields["swizzle"]),
-            oob_fill=int(fields["oob_fill"]),
-            mode=modes[int(fields["mode"])],
+            **named,
             reduce=int(fields["reduce"]),
         )

@@ -7,6 +7,7 @@ from hw.arch.counters import unit_kinds
 from hw.arch.registers import register
 
 __all__ = [
+    "BarrierError",
     "UnitError",
     "agcu_number",
     "error_detail",
@@ -89,6 +90,28 @@ class TmaError(enum.Enum, shape=8):
     READ_DECERR = 33
     WRITE_SLVERR = 34
     WRITE_DECERR = 35
+
+
+class BarrierError(enum.Enum, shape=8):
+    """Error code of an operation or a wait at a bank of barriers; `TmaError` has other codes."""
+
+    NONE = 0
+    #: No such barrier.
+    INDEX = 64
+    #: No such operation.
+    OPERATION = 65
+    #: A barrier cannot begin with this number of arrivals.
+    EXPECTED = 66
+    #: The barrier is not initialised.
+    UNINITIALISED = 67
+    #: All arrivals of the barrier have been dropped, and its last phase is complete.
+    RETIRED = 68
+    #: More arrivals than pending.
+    ARRIVALS = 69
+    #: Transaction count out of range.
+    TX = 70
+    #: An arrival that was not to complete the phase would complete it.
+    COMPLETES = 71
 
 
 class UnitError(enum.IntEnum):

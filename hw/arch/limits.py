@@ -11,8 +11,11 @@ __all__ = [
     "AGCU_COUNT",
     "AXI_ADDRESS_BITS",
     "BANK_ROWS",
+    "BARRIERS",
     "BARRIER_ARRIVALS",
+    "BARRIER_PORTS",
     "BARRIER_TX_BYTES",
+    "BARRIER_WAITERS",
     "CELL_LATENCY",
     "DESCRIPTOR_COUNT",
     "FABRIC_ROWS",
@@ -84,6 +87,12 @@ CELL_LATENCY = Domain(1, 3)
 BARRIER_ARRIVALS = Domain(1, (1 << 20) - 1)
 #: Largest magnitude of a barrier's transaction count; 0 omits the count.
 BARRIER_TX_BYTES = Domain(0, (1 << 20) - 1)
+#: Barriers of a bank.
+BARRIERS = Domain(1, 256)
+#: Operation ports of a bank of barriers.
+BARRIER_PORTS = Domain(1, 16)
+#: Waiters of a bank of barriers.
+BARRIER_WAITERS = Domain(1, 16)
 #: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
 COUNTER_WORDS = 8
 #: Width of a counter's number, which counts on through the units.

@@ -89,13 +89,14 @@ class LoopProgram:
     shift: int = 0
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise BadInputError(f"Loop {field.name} must be an integer, not {shown(value)}")
-        COUNT_SHIFT.require("Loop shift", self.shift)
-        if self.shift and not self.slope:
-            raise refusal("Loop shift", "be 0 without a slope", self.shift)
+        for name, value in vars(self).items():
+            # A compilation makes very many loops, of plain integers.
+            if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
+                raise BadInputError(f"Loop {name} must be an integer, not {shown(value)}")
+        if self.shift:
+            COUNT_SHIFT.require("Loop shift", self.shift)
+            if not self.slope:
+                raise refusal("Loop shift", "be 0 without a slope", self.shift)
 
 
 @dataclasses.dataclass(frozen=True)

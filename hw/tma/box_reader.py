@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import MAX_BOX, MAX_RANK, WORD_BITS, descriptor_layout
+from hw.arch.descriptor import MAX_BOX, MAX_RANK, WORD_BITS, TmaFeature, descriptor_layout
 from hw.arch.error_codes import TmaError, UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.lib.component import Component
@@ -22,7 +22,8 @@ class BoxReader(Component):
 
     A box takes ``rank`` + 2 cycles, plus one per further byte of a coordinate that does not fit 8
     signed bits. From iteration 1 on it takes one more cycle per byte of the iteration. A refused
-    descriptor takes two cycles and gives no box.
+    descriptor takes two cycles and gives no box, or with `TmaFeature.PARALLEL_BOXES` one whose
+    report has the code and whose other fields mean nothing.
 
     Parameters
     ----------
@@ -65,6 +66,7 @@ class BoxReader(Component):
         self._low: Any = Signal(bounds)
         self._high: Any = Signal(bounds)
         self._address = Signal(layouts.address_bits)
+        self._code = Signal(8)
         commands = tagged_command_layout(descriptors, layouts.streams)
         super().__init__(
             {
@@ -113,6 +115,8 @@ class BoxReader(Component):
         with m.If(checking):
             m.d.comb += self.o_error.eq(code)
             m.d.sync += [checking.eq(0), working.eq(code == TmaError.NONE.value)]
+            if TmaFeature.PARALLEL_BOXES in self._layouts.features:
+                m.d.sync += [self._code.eq(code), done.eq(code != TmaError.NONE.value)]
         self._locate(m, checking, working, done)
         self._describe(m)
         return m
@@ -210,6 +214,19 @@ class BoxReader(Component):
             box.head.eq(head),
             box.tail.eq(self._high[0] << self._element_shift),
         ]
+        features = self._layouts.features
+        if TmaFeature.PARALLEL_BOXES in features:
+            m.d.comb += [
+                box.report.code.eq(self._code),
+                box.report.swizzle.eq(fields.swizzle),
+            ]
+        if TmaFeature.NAN_FILL in features:
+            m.d.comb += box.fill.eq(Mux(fields.oob_fill[0], self._element_shift, 0))
+        if TmaFeature.ELEMENT_STRIDES in features:
+            m.d.comb += [
+                box.steps[index - 1].eq(Mux(fields.rank > index, fields.element_strides[index], 1))
+                for index in range(1, MAX_RANK)
+            ]
         for index in range(1, MAX_RANK):
             m.d.comb += [
                 box.strides[index - 1].eq(fields.strides[index - 1][4:40]),

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import MAX_BOX, MAX_RANK
+from hw.arch.descriptor import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, TmaFeature
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
 from hw.tma.layouts import MAX_ROW_BYTES, TmaLayouts
@@ -54,7 +54,14 @@ class BoxWalker(Component):
         # Address at which the current iteration of each loop began; level 0 is the row itself.
         levels = [Signal(address_bits, name=f"level{index}") for index in range(outer)]
         index = [Signal(range(MAX_BOX), name=f"index{number}") for number in range(outer)]
-        ends = [index[number] == box.extents[number] for number in range(outer)]
+        strided = TmaFeature.ELEMENT_STRIDES in self._layouts.features
+        steps = [box.steps[number] if strided else Const(1) for number in range(outer)]
+        # A stride above 1 may step over the box's last index.
+        later = [index[number] + steps[number] for number in range(outer)]
+        ends = [
+            later[number] > box.extents[number] if strided else index[number] == box.extents[number]
+            for number in range(outer)
+        ]
 
         last = Signal()
         inside = Signal()
@@ -72,14 +79,16 @@ class BoxWalker(Component):
         # The innermost loop that is not at its end advances; the loops inside it restart there.
         base = Signal(address_bits)
         stride = Signal(36)
+        step_of = Signal(range(MAX_ELEMENT_STRIDE + 1), init=1)
         following = Signal(address_bits)
-        m.d.comb += following.eq(base + (stride << 4))
+        m.d.comb += following.eq(base + ((stride * step_of if strided else stride) << 4))
         with m.If(step):
             for number in range(outer):
                 moves = ~ends[number]
                 with m.If(moves) if number == 0 else m.Elif(moves):
                     m.d.comb += [base.eq(levels[number]), stride.eq(box.strides[number])]
-                    m.d.sync += index[number].eq(index[number] + 1)
+                    m.d.comb += step_of.eq(steps[number])
+                    m.d.sync += index[number].eq(later[number])
                     m.d.sync += [index[inner].eq(0) for inner in range(number)]
                     m.d.sync += [levels[inner].eq(following) for inner in range(number + 1)]
         with m.If(self.i_stream.ready):
@@ -118,3 +127,5 @@ class BoxWalker(Component):
             row.address.eq(address >> beat_shift),
             row.beats.eq(Mux(inside, beats, 0)),
         ]
+        if TmaFeature.NAN_FILL in self._layouts.features:
+            m.d.comb += row.plan.fill.eq(box.fill)

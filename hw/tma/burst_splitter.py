@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import TmaFeature
 from hw.arch.errors import BadInputError, shown
 from hw.lib.bursts import first_burst
 from hw.lib.component import Component
@@ -89,6 +90,8 @@ class BurstSplitter(Component):
             plans.valid.eq(self.i_stream.valid & ~started & (~some | bursts.ready)),
             self.i_stream.ready.eq((started | plans.ready) & (~some | (cut.ends & bursts.ready))),
         ]
+        if TmaFeature.JOINED_BURSTS in self._layouts.features:
+            m.d.comb += burst.ends.eq(row.plan.last & cut.ends)
         with m.If(bursts.valid & bursts.ready):
             m.d.sync += [
                 started.eq(~cut.ends),

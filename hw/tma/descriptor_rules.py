@@ -4,7 +4,17 @@ from typing import Any
 
 from amaranth.hdl import Cat, Value
 
-from hw.arch.descriptor import MAX_BOX, MAX_RANK, ElementFormat, Mode
+from hw.arch.descriptor import (
+    MAX_BOX,
+    MAX_ELEMENT_STRIDE,
+    MAX_RANK,
+    NAN_FORMATS,
+    ElementFormat,
+    Mode,
+    OobFill,
+    Swizzle,
+    TmaFeature,
+)
 from hw.arch.error_codes import TmaError
 from hw.tma.layouts import TmaLayouts
 
@@ -29,6 +39,19 @@ def descriptor_rules(
         fields.im2col_lower, fields.im2col_upper, fields.im2col_channels, fields.im2col_pixels
     )
 
+    step_bad = [step != 1 for step in fields.element_strides]
+    if TmaFeature.ELEMENT_STRIDES in layouts.features:
+        step_bad = [(step == 0) | (step > MAX_ELEMENT_STRIDE) for step in fields.element_strides]
+    swizzle_bad = fields.swizzle != 0
+    if TmaFeature.SWIZZLE in layouts.features:
+        codes = [(each, each.value) for each in Swizzle if each is not Swizzle.NONE]
+        fits = [(fields.swizzle == code) & (row_bytes <= each.bytes) for each, code in codes]
+        swizzle_bad &= ~Cat(fits).any()
+    fill_bad = fields.oob_fill != 0
+    if TmaFeature.NAN_FILL in layouts.features:
+        has_nan = fields.format.matches(*(each.value for each in NAN_FORMATS))
+        fill_bad &= (fields.oob_fill != OobFill.NAN.value) | ~has_nan
+
     def anywhere(broken: list[Any], first: int = 0) -> Value:
         return Cat(p & b for p, b in zip(present[first:], broken)).any()
 
@@ -40,10 +63,10 @@ def descriptor_rules(
         (TmaError.DIMENSION, anywhere([extent == 0 for extent in fields.dims])),
         (TmaError.BOX, anywhere(box_bad)),
         (TmaError.ROW_BYTES, row_bytes[: layouts.beat_shift] != 0),
-        (TmaError.ELEMENT_STRIDE, anywhere([step != 1 for step in fields.element_strides])),
+        (TmaError.ELEMENT_STRIDE, anywhere(step_bad)),
         (TmaError.INTERLEAVE, fields.interleave != 0),
-        (TmaError.SWIZZLE, fields.swizzle != 0),
-        (TmaError.OOB_FILL, fields.oob_fill != 0),
+        (TmaError.SWIZZLE, swizzle_bad),
+        (TmaError.OOB_FILL, fill_bad),
         (TmaError.MODE, fields.mode != Mode.TILE.value),
         (TmaError.REDUCE, fields.reduce != 0),
         (TmaError.IM2COL, im2col != 0),

@@ -7,12 +7,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
+from hw.arch.descriptor import TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
+from hw.tma.box_readers import readers_of
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import DescriptorFile, descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
@@ -45,6 +47,8 @@ class TmaEngine(Component):
         Descriptors in the file.
     load_streams, store_streams : int
         Streams, each with its own command FIFO, served round robin.
+    features : tuple of TmaFeature
+        What it can do beyond dense boxes with zeros outside the tensor.
 
     Members
     -------
@@ -56,6 +60,8 @@ class TmaEngine(Component):
         One packet per box.
     i_vectors : array of vector streams
         Vectors to store; their flags are ignored.
+    o_load_reports, o_store_reports : streams of :attr:`TmaLayouts.report`
+        One per command, in order; present with `TmaFeature.PARALLEL_BOXES`.
     o_stored
         One bit per store stream, high for one cycle per box that has become visible in memory.
     axi : AXI4 manager port
@@ -78,6 +84,8 @@ class TmaEngine(Component):
     i_store_commands: Sequence[stream.Interface]
     o_loaded: Sequence[stream.Interface]
     i_vectors: Sequence[stream.Interface]
+    o_load_reports: stream.Interface
+    o_store_reports: stream.Interface
     o_stored: Signal
     axi: Axi4Interface
     i_drain: Signal
@@ -94,6 +102,7 @@ class TmaEngine(Component):
         descriptors: int = 8,
         load_streams: int = 2,
         store_streams: int = 2,
+        features: tuple[TmaFeature, ...] = (),
     ) -> None:
         limits.LINK_BITS.require("Width in bits", width_bits)
         limits.LANDING_BEATS.require("Landing beats", landing_beats)
@@ -102,13 +111,16 @@ class TmaEngine(Component):
         limits.DESCRIPTOR_COUNT.require("Descriptors", descriptors)
         limits.STREAM_COUNT.require("Load streams", load_streams)
         limits.STREAM_COUNT.require("Store streams", store_streams)
-        self._loaded = TmaLayouts(width_bits, address_bits, load_streams)
-        self._stored = TmaLayouts(width_bits, address_bits, store_streams)
+        self._loaded = TmaLayouts(width_bits, address_bits, load_streams, features)
+        self._stored = TmaLayouts(width_bits, address_bits, store_streams, features)
         self._landing_beats = landing_beats
         self._sizes = {"outstanding": outstanding, "descriptors": descriptors}
         commands = stream.Signature(command_layout(descriptors))
         vectors = vector_signature(width_bits)
         words = stream.Signature(descriptor_write_layout(descriptors))
+        self._reports = TmaFeature.PARALLEL_BOXES in features
+        report = Out(stream.Signature(self._loaded.report))
+        reports = {f"o_{side}_reports": report for side in ("load", "store") if self._reports}
         super().__init__(
             {
                 "i_descriptor_write": In(words),
@@ -116,6 +128,7 @@ class TmaEngine(Component):
                 "i_store_commands": In(commands).array(store_streams),
                 "o_loaded": Out(vectors).array(load_streams),
                 "i_vectors": In(vectors).array(store_streams),
+                **reports,
                 "o_stored": Out(store_streams),
                 "axi": Out(Axi4Signature(data_bits=width_bits, address_bits=address_bits)),
                 "i_drain": In(1),
@@ -127,7 +140,8 @@ class TmaEngine(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         descriptors = self._sizes["descriptors"]
-        m.submodules.file = file = DescriptorFile(descriptors=descriptors, readers=2)
+        readers = readers_of(self._loaded.features)
+        m.submodules.file = file = DescriptorFile(descriptors=descriptors, readers=2 * readers)
         load = LoadEngine(self._loaded, landing_beats=self._landing_beats, **self._sizes)
         store = StoreEngine(self._stored, **self._sizes)
         m.submodules.load = shared(load)
@@ -150,13 +164,19 @@ class TmaEngine(Component):
             for given, queued in zip(commands, arbiter.i_streams):
                 wiring.connect(m, wiring.flipped(given), queued)
             wiring.connect(m, arbiter.o_stream, side.i_stream)
-            m.d.comb += [
-                file.i_index[number].eq(side.o_index),
-                file.i_read[number].eq(side.o_read),
-                side.i_descriptor.eq(file.o_descriptor[number]),
-                side.i_stride.eq(file.o_stride[number]),
-                side.i_drain.eq(self.i_drain),
-            ]
+            m.d.comb += side.i_drain.eq(self.i_drain)
+            for each in range(readers):
+                place = number * readers + each
+                m.d.comb += [
+                    file.i_index[place].eq(side.o_index[each]),
+                    file.i_read[place].eq(side.o_read[each]),
+                    side.i_descriptor[each].eq(file.o_descriptor[place]),
+                    side.i_stride[each].eq(file.o_stride[place]),
+                ]
+            if self._reports:
+                wiring.connect(
+                    m, side.o_reports, wiring.flipped(getattr(self, f"o_{name}_reports"))
+                )
             for wire, member in side.axi.signature.members.items():
                 whole, half = getattr(self.axi, wire), getattr(side.axi, wire)
                 m.d.comb += whole.eq(half) if member.flow == Out else half.eq(whole)

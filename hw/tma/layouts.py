@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from amaranth.lib import data
 
-from hw.arch.descriptor import MAX_BOX, MAX_RANK
+from hw.arch.descriptor import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, TmaFeature
 from hw.lib.bursts import longest_burst
 
 __all__ = ["MAX_ROW_BYTES", "TmaLayouts"]
@@ -27,11 +28,14 @@ class TmaLayouts:
         Width of a byte address.
     streams : int
         Streams a box may belong to.
+    features : tuple of TmaFeature
+        What the engine is generated with.
     """
 
     width_bits: int
     address_bits: int
     streams: int
+    features: tuple[TmaFeature, ...] = ()
 
     @property
     def beat_bytes(self) -> int:
@@ -55,9 +59,14 @@ class TmaLayouts:
         ``address`` is that of the first byte of row 0 that lies within the tensor's dimension 0. Of
         each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
         indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
-        bytes.
+        bytes, ``steps`` are the element strides. ``fill`` is `plan`'s.
         """
         outer = MAX_RANK - 1
+        more: dict[str, Any] = {}
+        if TmaFeature.ELEMENT_STRIDES in self.features:
+            more["steps"] = data.ArrayLayout(range(MAX_ELEMENT_STRIDE + 1), outer)
+        if TmaFeature.PARALLEL_BOXES in self.features:
+            more["report"] = self.report
         return data.StructLayout(
             {
                 "stream": range(self.streams),
@@ -69,8 +78,19 @@ class TmaLayouts:
                 "vectors": range(MAX_ROW_BYTES // self.beat_bytes + 1),
                 "head": range(MAX_ROW_BYTES + 1),
                 "tail": range(MAX_ROW_BYTES + 1),
+                **self._fill,
+                **more,
             }
         )
+
+    @property
+    def _fill(self) -> dict[str, int]:
+        return {"fill": 2} if TmaFeature.NAN_FILL in self.features else {}
+
+    @property
+    def report(self) -> data.StructLayout:
+        """Layout of the report of a command: code of its refusal or 0, and swizzle of its box."""
+        return data.StructLayout({"code": 8, "swizzle": 2})
 
     @property
     def plan(self) -> data.StructLayout:
@@ -78,7 +98,8 @@ class TmaLayouts:
 
         The row starts at byte ``offset`` of its beat 0. Beats ``first`` to ``end`` - 1 are in
         memory (none if they are equal), from byte ``head`` of the first to the byte before ``tail``
-        of the last (0 means the whole beat). ``last`` ends the box.
+        of the last (0 means the whole beat). ``last`` ends the box. ``fill`` is log2 of the bytes
+        of the NaN to fill with, 0 for zeros.
         """
         vectors = MAX_ROW_BYTES // self.beat_bytes
         return data.StructLayout(
@@ -91,6 +112,7 @@ class TmaLayouts:
                 "head": self.beat_shift,
                 "tail": self.beat_shift,
                 "last": 1,
+                **self._fill,
             }
         )
 
@@ -107,8 +129,14 @@ class TmaLayouts:
 
     @property
     def burst(self) -> data.StructLayout:
-        """Layout of a burst: address in beats, and its beats minus one, as AXI encodes them."""
-        return data.StructLayout({"address": self.address_bits - self.beat_shift, "length": 8})
+        """Layout of a burst: address in beats, and its beats minus one, as AXI encodes them.
+
+        ``ends``: it is the last of its box, where bursts are joined.
+        """
+        ends = {"ends": 1} if TmaFeature.JOINED_BURSTS in self.features else {}
+        return data.StructLayout(
+            {"address": self.address_bits - self.beat_shift, "length": 8, **ends}
+        )
 
     @property
     def vector(self) -> data.StructLayout:

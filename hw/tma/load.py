@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out
 
+from hw.arch.descriptor import TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature
@@ -14,6 +15,7 @@ from hw.lib.bursts import issue_reads
 from hw.lib.fifo import Queue
 from hw.lib.stream import ElasticBuffer, vector_signature
 from hw.tma.box_engine import BoxEngine
+from hw.tma.burst_joiner import BurstJoiner
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import BeatsToVectors
 
@@ -62,7 +64,10 @@ class LoadEngine(BoxEngine):
         layouts = self._layouts
         # A quarter of the buffer per burst: one in use, one arriving and two outstanding fit.
         burst_beats = min(layouts.burst_beats, self._landing_beats // 4)
-        plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=self._outstanding + 2)
+        joins = TmaFeature.JOINED_BURSTS in layouts.features
+        # A burst of joined rows has a plan per row, of one beat or more.
+        depth = self._landing_beats if joins else self._outstanding + 2
+        plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=depth)
         landing = Queue(layouts.width_bits, depth=self._landing_beats)
         gather = BeatsToVectors(layouts)
         m.submodules.landing = shared(landing)
@@ -78,21 +83,32 @@ class LoadEngine(BoxEngine):
         m.submodules.bursts = shared(buffer)
         wiring.connect(m, ahead, buffer.i_stream)
         burst: Any = buffer.o_stream.payload
+        offered: Value = buffer.o_stream.valid
+        taken = buffer.o_stream.ready
+        if joins:
+            joiner = BurstJoiner(
+                layouts, burst_beats=burst_beats, outstanding=self._outstanding, by_box=False
+            )
+            m.submodules.joiner = shared(joiner)
+            wiring.connect(m, buffer.o_stream, joiner.i_stream)
+            burst, offered, taken = joiner.o_burst, joiner.o_valid, joiner.i_take
         room = Signal(range(self._landing_beats + 1), init=self._landing_beats)
         issue, in_flight = issue_reads(
             m,
             axi,
-            offered=buffer.o_stream.valid & (room > burst.length) & ~self.i_drain,
+            offered=offered & (room > burst.length) & ~self.i_drain,
             address=burst.address,
             length=burst.length,
             most=self._outstanding,
         )
         used = Signal()
         m.d.comb += [
-            buffer.o_stream.ready.eq(issue),
+            taken.eq(issue),
             used.eq(landing.o_stream.valid & landing.o_stream.ready),
             self.o_idle.eq(in_flight == 0),
         ]
+        if joins:
+            m.d.comb += joiner.i_in_flight.eq(in_flight)
         m.d.sync += room.eq(room + used - Mux(issue, burst.length + 1, 0))
 
         failed = axi.rresp[1]

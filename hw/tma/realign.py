@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import TmaFeature
 from hw.lib.component import Component
 from hw.tma.layouts import TmaLayouts
 
@@ -116,8 +117,11 @@ class BeatsToVectors(Component):
         carry = Signal(self._layouts.width_bits, reset_less=True)
         rotated = Signal(self._layouts.width_bits)
         fresh = Signal(beat_bytes)
+        kept = beat & _spread(slots.keep)
+        if TmaFeature.NAN_FILL in self._layouts.features:
+            kept |= ~_spread(slots.keep) & self._fill(plan.fill)
         m.d.comb += [
-            rotated.eq(_rotate_right(beat & _spread(slots.keep), plan.offset, 8)),
+            rotated.eq(_rotate_right(kept, plan.offset, 8)),
             # In a skewed row, the last `offset` bytes of a vector come with the newer beat.
             fresh.eq(_below(plan.offset, beat_bytes)[::-1] | ~slots.skewed.replicate(beat_bytes)),
             vector.data.eq(_select(fresh, rotated, carry)),
@@ -127,6 +131,12 @@ class BeatsToVectors(Component):
         with m.If(step):
             m.d.sync += carry.eq(rotated)
         return m
+
+    def _fill(self, shift: Value) -> Value:
+        """Zeros, or the NaN of elements of 2 or 4 bytes; elements never cross a beat."""
+        width = self._layouts.width_bits
+        nans = [Cat(Const(-1, size - 1), Const(0, 1)).replicate(width // size) for size in (16, 32)]
+        return Mux(shift == 1, nans[0], 0) | Mux(shift == 2, nans[1], 0)
 
 
 class VectorsToBeats(Component):

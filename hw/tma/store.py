@@ -7,12 +7,14 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4WriteInterface, Axi4WriteSignature, write_constants
 from hw.lib.fifo import Queue
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.tma.box_engine import BoxEngine
+from hw.tma.burst_joiner import BurstJoiner
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import VectorsToBeats
 
@@ -67,7 +69,10 @@ class StoreEngine(BoxEngine):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layouts = self._layouts
-        plans, ahead, refusal = self._boxes(m, burst_beats=layouts.burst_beats, plans=_AHEAD)
+        joins = TmaFeature.JOINED_BURSTS in layouts.features
+        # Rows to be joined must all be known before the first of them leaves.
+        depth = self._outstanding + 2 if joins else _AHEAD
+        plans, ahead, refusal = self._boxes(m, burst_beats=layouts.burst_beats, plans=depth)
         bursts = Queue(layouts.burst, depth=_AHEAD)
         scatter = VectorsToBeats(layouts)
         # A box needs a record of its own at its end if its last burst opened earlier.
@@ -78,7 +83,11 @@ class StoreEngine(BoxEngine):
         addresses, beats = ElasticBuffer(layouts.burst), ElasticBuffer(layouts.write)
         m.submodules.addresses = shared(addresses)
         m.submodules.beats = shared(beats)
-        wiring.connect(m, ahead, bursts.i_stream)
+        unanswered = Signal(range(self._outstanding + 1))
+        if joins:
+            self._join(m, ahead, bursts.i_stream, unanswered)
+        else:
+            wiring.connect(m, ahead, bursts.i_stream)
         wiring.connect(m, plans, scatter.i_plans)
         wiring.connect(m, scatter.o_address, addresses.i_stream)
         wiring.connect(m, scatter.o_write, beats.i_stream)
@@ -94,7 +103,6 @@ class StoreEngine(BoxEngine):
         answered = Signal()
         opened = Signal()
         done = Signal()
-        unanswered = Signal(range(self._outstanding + 1))
         m.d.comb += [
             axi.bready.eq(records.o_stream.valid & record.responds),
             answered.eq(axi.bvalid & axi.bready),
@@ -119,6 +127,28 @@ class StoreEngine(BoxEngine):
             decerr=TmaError.WRITE_DECERR,
         )
         return m
+
+    def _join(
+        self, m: Module, given: stream.Interface, joined: stream.Interface, in_flight: Signal
+    ) -> None:
+        """Join a box's bursts that continue one another while earlier ones are unanswered."""
+        joiner = BurstJoiner(
+            self._layouts,
+            burst_beats=self._layouts.burst_beats,
+            outstanding=self._outstanding,
+            by_box=True,
+        )
+        buffer = ElasticBuffer(self._layouts.burst)
+        m.submodules.joiner = shared(joiner)
+        m.submodules.ahead = shared(buffer)
+        wiring.connect(m, given, buffer.i_stream)
+        wiring.connect(m, buffer.o_stream, joiner.i_stream)
+        m.d.comb += [
+            joiner.i_in_flight.eq(in_flight),
+            joined.valid.eq(joiner.o_valid),
+            joined.payload.eq(joiner.o_burst),
+            joiner.i_take.eq(joiner.o_valid & joined.ready),
+        ]
 
     def _take_vectors(self, m: Module, scatter: VectorsToBeats) -> None:
         """Buffer every input stream, and pass on the one that the realigner selects."""

@@ -5,6 +5,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor_file import DescriptorFile
+from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.tma.memory import AxiMemory
 from tests.hw.tma.model import packed_command, write_descriptor
 
@@ -21,7 +22,8 @@ LONG = Descriptor(
 class BoxBench(Elaboratable):
     """An engine of `DESCRIPTORS` descriptors; actors are added by the tests."""
 
-    def __init__(self, engine, data, rng, **memory):
+    def __init__(self, engine, data, rng, *, outstanding, **memory):
+        self.outstanding = outstanding
         self.engine = engine
         self.file = DescriptorFile(descriptors=DESCRIPTORS, readers=1)
         self.memory = AxiMemory(engine.axi, data, rng, **memory)
@@ -31,10 +33,10 @@ class BoxBench(Elaboratable):
         m.submodules.engine = engine = self.engine
         m.submodules.file = file = self.file
         m.d.comb += [
-            file.i_index[0].eq(engine.o_index),
-            file.i_read[0].eq(engine.o_read),
-            engine.i_descriptor.eq(file.o_descriptor[0]),
-            engine.i_stride.eq(file.o_stride[0]),
+            file.i_index[0].eq(engine.o_index[0]),
+            file.i_read[0].eq(engine.o_read[0]),
+            engine.i_descriptor[0].eq(file.o_descriptor[0]),
+            engine.i_stride[0].eq(file.o_stride[0]),
         ]
         return m
 
@@ -51,7 +53,8 @@ class BoxBench(Elaboratable):
 
     def run(self, actor, *background):
         """Run to the end of the actor."""
-        simulator = Simulator(self)
+        checked = CheckedPort(self, self.engine.axi, outstanding=self.outstanding)
+        simulator = Simulator(checked)
         simulator.add_clock(1e-6)
         for each in (self.memory.run, *background):
             simulator.add_testbench(each, background=True)

@@ -5,7 +5,9 @@ import random
 from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 
+from hw.arch.descriptor import TmaFeature
 from hw.tma.engine import TmaEngine
+from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.tma.memory import AxiMemory
 from tests.hw.tma.model import as_vectors, packed_command, write_descriptor
 
@@ -17,13 +19,24 @@ DESCRIPTORS = 8
 class Bench:
     """An engine, its memory and what came out; actors are added by the tests."""
 
-    def __init__(self, data, *, seed=0, width_bits=64, landing_beats=64, outstanding=16, **memory):
+    def __init__(
+        self,
+        data,
+        *,
+        seed=0,
+        width_bits=64,
+        landing_beats=64,
+        outstanding=16,
+        features=(),
+        **memory,
+    ):
         self.engine = TmaEngine(
             width_bits=width_bits,
             address_bits=32,
             landing_beats=landing_beats,
             outstanding=outstanding,
             descriptors=DESCRIPTORS,
+            features=features,
         )
         self.width_bits = width_bits
         self.reset = Signal()
@@ -33,12 +46,17 @@ class Bench:
         self.loaded_when = [[], []]
         self.stored = [0, 0]
         self.stall = 0.0
-        self.simulator = Simulator(ResetInserter(self.reset)(self.engine))
+        checked = CheckedPort(self.engine, self.engine.axi, outstanding=outstanding)
+        self.simulator = Simulator(ResetInserter(self.reset)(checked))
         self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
         self.simulator.add_testbench(self._watch_stored, background=True)
         for number in range(2):
             self.simulator.add_testbench(self._taker(number), background=True)
+        self.reports = {"load": [], "store": []}
+        if TmaFeature.PARALLEL_BOXES in features:
+            for side in self.reports:
+                self.simulator.add_testbench(self._reported(side), background=True)
 
     def run(self, *actors):
         for actor in actors:
@@ -65,6 +83,17 @@ class Bench:
 
         return take
 
+    def _reported(self, side):
+        port = getattr(self.engine, f"o_{side}_reports")
+
+        async def take(ctx):
+            ctx.set(port.ready, 1)
+            async for _, _, valid, report in ctx.tick().sample(port.valid, port.payload):
+                if valid:
+                    self.reports[side].append((int(report.code), int(report.swizzle)))
+
+        return take
+
     async def describe(self, ctx, index, descriptor):
         await write_descriptor(ctx, self.engine.i_descriptor_write, index, descriptor.pack())
 
@@ -84,7 +113,7 @@ class Bench:
             await ctx.tick().until(port.ready)
             ctx.set(port.valid, 0)
 
-    async def wait(self, ctx, done, limit=100_000):
+    async def wait(self, ctx, done, limit=20_000):
         for _ in range(limit):
             if done():
                 return

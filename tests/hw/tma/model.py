@@ -5,7 +5,15 @@ import itertools
 
 import numpy as np
 
-from hw.arch.descriptor import STORED_WORDS, Descriptor, ElementFormat
+from hw.arch.descriptor import (
+    NAN_FORMATS,
+    STORED_WORDS,
+    Descriptor,
+    ElementFormat,
+    OobFill,
+    Swizzle,
+    TmaFeature,
+)
 from hw.numeric.division import ceil_div
 
 FORMATS = (ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32)
@@ -20,7 +28,9 @@ def tensor_bytes(descriptor):
 def element_offsets(descriptor, coordinates):
     """(flat position in the box, byte offset in the tensor) of each element in the tensor."""
     size = descriptor.format.bytes
-    ranges = [range(extent) for extent in reversed(descriptor.box)]
+    # The element stride of dimension 0 is ignored.
+    steps = (1, *descriptor.element_strides[1:])
+    ranges = [range(0, n, step) for n, step in reversed([*zip(descriptor.box, steps)])]
     pitch = (size, *descriptor.strides)
     for flat, index in enumerate(itertools.product(*ranges)):
         where = [c + i for c, i in zip(coordinates, reversed(index))]
@@ -31,7 +41,9 @@ def element_offsets(descriptor, coordinates):
 def box_load(memory, descriptor, coordinates):
     """Bytes of the box that a load delivers; ``memory`` begins at address 0."""
     size = descriptor.format.bytes
-    box = np.zeros((descriptor.box_bytes // size, size), np.uint8)
+    box = np.empty((descriptor.box_bytes // size, size), np.uint8)
+    nan = descriptor.oob_fill is OobFill.NAN
+    box[:] = [0xFF] * (size - 1) + [0x7F] if nan else [0] * size
     for flat, offset in element_offsets(descriptor, coordinates):
         start = descriptor.base + offset
         box[flat] = memory[start : start + size]
@@ -47,12 +59,17 @@ def box_store(memory, descriptor, coordinates, box):
         memory[start : start + size] = box[flat]
 
 
-def random_case(rng, *, width_bits, region, max_vectors=24):
+def random_case(rng, *, width_bits, region, max_vectors=24, features=()):
     """A descriptor of a tensor within region = (start, end), and coordinates near it."""
     beat = width_bits // 8
     size = rng.choice(FORMATS)
     rank = rng.randint(1, 5)
     vectors = rng.randint(1, 6)
+    spans = [each for each in Swizzle if each.bytes >= beat and each is not Swizzle.NONE]
+    swizzle = Swizzle.NONE
+    if TmaFeature.SWIZZLE in features and spans and rng.random() < 0.5:
+        swizzle = rng.choice(spans)
+        vectors = rng.randint(1, swizzle.bytes // beat)
     while vectors * beat // size.bytes > 256:
         vectors -= 1
     box = [vectors * beat // size.bytes]
@@ -68,11 +85,27 @@ def random_case(rng, *, width_bits, region, max_vectors=24):
         strides.append(reach + 16 * rng.choice([0, 0, 1, 3]))
         dims.append(rng.randint(1, extent + 3))
         reach = strides[-1] * dims[-1]
+    steps = [1] * rank
+    if TmaFeature.ELEMENT_STRIDES in features:
+        steps = [rng.choice([1, rng.randint(1, 8)]) for _ in range(rank)]
+        box[1:] = [rng.randint((n - 1) * step + 1, n * step) for n, step in zip(box[1:], steps[1:])]
+    fills = TmaFeature.NAN_FILL in features and size in NAN_FORMATS and rng.random() < 0.5
     start, end = region
-    descriptor = Descriptor(base=start, format=size, dims=dims, strides=strides, box=box)
+    descriptor = Descriptor(
+        base=start,
+        format=size,
+        dims=dims,
+        strides=strides,
+        box=box,
+        element_strides=steps,
+        swizzle=swizzle,
+        oob_fill=OobFill.NAN if fills else OobFill.ZERO,
+    )
     slack = end - start - tensor_bytes(descriptor)
     if slack < 0:
-        return random_case(rng, width_bits=width_bits, region=region, max_vectors=max_vectors)
+        return random_case(
+            rng, width_bits=width_bits, region=region, max_vectors=max_vectors, features=features
+        )
     # Tensors at either end of the region, or across a 4 KiB boundary, are the telling ones.
     base = start + rng.choice([0, slack, rng.randint(0, slack)]) // 16 * 16
     descriptor = dataclasses.replace(descriptor, base=base)

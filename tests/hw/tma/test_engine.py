@@ -5,11 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import Descriptor, ElementFormat, Swizzle, TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.arch.errors import BadInputError
 from hw.lib.axi import RESP_DECERR
 from hw.tma.engine import TmaEngine
+from sim.tb._refusals import with_field
 from tests.hw.tma.engine_bench import Bench
 from tests.hw.tma.model import (
     as_vectors,
@@ -17,16 +18,24 @@ from tests.hw.tma.model import (
     box_store,
     random_bytes,
     random_case,
+    write_descriptor,
 )
 
 
 @pytest.mark.parametrize(
     "conditions",
-    [{"latency": 2}, {"latency": 15, "jitter": 20, "stall": 0.3, "landing_beats": 16}],
-    ids=["quick", "slow"],
+    [
+        {"latency": 2},
+        {"latency": 15, "jitter": 20, "stall": 0.3, "landing_beats": 16},
+        {"latency": 2, "features": tuple(TmaFeature)},
+        {"latency": 30, "stall": 0.3, "features": tuple(TmaFeature), "width_bits": 128},
+        {"latency": 60, "landing_beats": 32, "features": tuple(TmaFeature), "width_bits": 256},
+    ],
+    ids=["quick", "slow", "all features", "all stalled", "all wide"],
 )
 def test_four_streams_move_their_boxes_at_once(conditions, seed):
     rng = random.Random(seed)
+    width_bits, features = conditions.get("width_bits", 64), conditions.get("features", ())
     sources, targets = (0x1000, 0x3000), (0x4000, 0x6000)
     data = random_bytes(seed, 0x7000)
     bench = Bench(data, seed=seed, readable=[sources], writable=[targets], **conditions)
@@ -38,7 +47,10 @@ def test_four_streams_move_their_boxes_at_once(conditions, seed):
     for number in range(2):
         for side in ("load", "store"):
             region = sources if side == "load" else halves[number]
-            kinds = [random_case(rng, width_bits=64, region=region) for _ in range(2)]
+            kinds = [
+                random_case(rng, width_bits=width_bits, region=region, features=features)
+                for _ in range(2)
+            ]
             jobs[side, number] = [
                 (kind, [rng.randint(-3, n) for n in kinds[kind][0].dims])
                 for kind in (rng.randrange(2) for _ in range(12))
@@ -83,7 +95,7 @@ def test_four_streams_move_their_boxes_at_once(conditions, seed):
         [
             vector
             for descriptor, (_, at) in zip(wanted["load", number], jobs["load", number])
-            for vector in as_vectors(box_load(data, descriptor, at), 64)
+            for vector in as_vectors(box_load(data, descriptor, at), width_bits)
         ]
         for number in range(2)
     ]
@@ -109,6 +121,53 @@ def test_four_streams_move_their_boxes_at_once(conditions, seed):
     bench.run(describe, *actors, putter(0), putter(1), finish)
     assert bench.loaded == vectors
     assert np.array_equal(data, expected)
+    if TmaFeature.PARALLEL_BOXES in features:
+        for side, reports in bench.reports.items():
+            swizzles = [(0, each.swizzle.value) for n in range(2) for each in wanted[side, n]]
+            assert sorted(reports) == sorted(swizzles)
+
+
+def test_every_command_is_reported_and_a_refused_one_moves_nothing():
+    good = Descriptor(
+        base=0x1000,
+        format=ElementFormat.FP32,
+        dims=(16, 8),
+        strides=(64,),
+        box=(16, 2),
+        element_strides=(3, 2),
+        swizzle=Swizzle.B64,
+    )
+    codes = [
+        ("element_strides", 1, 0, TmaError.ELEMENT_STRIDE),
+        ("element_strides", 0, 9, TmaError.ELEMENT_STRIDE),
+        ("swizzle", 0, Swizzle.B32.value, TmaError.SWIZZLE),
+        ("swizzle", 0, 4, TmaError.SWIZZLE),
+        ("oob_fill", 0, 2, TmaError.OOB_FILL),
+        ("rank", 0, 6, TmaError.RANK),
+    ]
+    integers = dataclasses.replace(good, format=ElementFormat.INT32).pack()
+    broken = [(with_field(good.pack(), *field), code) for *field, code in codes]
+    broken.append((with_field(integers, "oob_fill", 0, 1), TmaError.OOB_FILL))
+    data = random_bytes(1, 0x2000)
+    bench = Bench(data, features=tuple(TmaFeature), readable=[(0x1000, 0x1200)])
+    commands = bench.engine.i_load_commands[0]
+
+    async def work(ctx):
+        await bench.describe(ctx, 0, good)
+        for number, (packed, _) in enumerate(broken):
+            await write_descriptor(ctx, bench.engine.i_descriptor_write, 1, packed)
+            await bench.command(ctx, commands, 1, (0, 0))
+            await bench.command(ctx, commands, 0, (0, number))
+            due = 2 * number + 2
+            await bench.wait(ctx, lambda due=due: len(bench.reports["load"]) == due)
+        await bench.wait(ctx, lambda: len(bench.loaded[0]) == 8 * len(broken))
+        assert ctx.get(bench.engine.o_error) == broken[0][1].value
+
+    bench.run(work)
+    assert bench.reports["load"][1::2] == [(0, Swizzle.B64.value)] * len(broken)
+    assert [code for code, _ in bench.reports["load"][::2]] == [code.value for _, code in broken]
+    boxes = [box_load(data, good, (0, number)) for number in range(len(broken))]
+    assert bench.loaded[0] == [vector for box in boxes for vector in as_vectors(box, 64)]
 
 
 LONG = Descriptor(

@@ -43,7 +43,7 @@ def run(
         descriptors=DESCRIPTORS,
     )
     rng = random.Random(seed)
-    bench = BoxBench(engine, data, rng, **memory)
+    bench = BoxBench(engine, data, rng, outstanding=outstanding, **memory)
     model = bench.memory
     result = Result([[], []], TmaError.NONE, model, 0)
     times = {}

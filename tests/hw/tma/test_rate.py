@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import Descriptor, ElementFormat, TmaFeature
 from tests.hw.tma.engine_bench import Bench
 from tests.hw.tma.model import random_bytes
 
@@ -29,9 +29,13 @@ def chunk(box_bytes):
     ), [(0, rows * number) for number in range(16)]
 
 
-def cycles_of(side, box_bytes, latency, **engine):
-    """Cycles from the first command to the last box, and from the first beat to the last."""
-    descriptor, places = chunk(box_bytes)
+def cycles_of(side, boxes, latency, **engine):
+    """Cycles from the first command to the last box, and from the first beat to the last.
+
+    ``boxes`` is a descriptor and coordinates, or the bytes of boxes as `chunk` has them.
+    """
+    descriptor, places = chunk(boxes) if isinstance(boxes, int) else boxes
+    box_bytes = descriptor.box_bytes
     region = (0x10000, 0x20000)
     data = random_bytes(1, 0x20000)
     bench = Bench(data, latency=latency, readable=[region], writable=[region], **engine)
@@ -100,3 +104,34 @@ def test_the_page_has_the_cycles_measured(box_bytes, latency, stated):
     totals = [f"{total:,}" for total, _, _ in figures]
     ideals = {f"{beats:,}" for _, _, beats in figures}
     assert stated == (*ideals, *totals, *shares)
+
+
+def rows_of_a_matrix(row_bytes, rows, boxes, pitch):
+    """A matrix's boxes of whole rows, and their coordinates."""
+    words = row_bytes // 4
+    return Descriptor(
+        base=0x10000,
+        format=ElementFormat.FP32,
+        dims=(words, rows * boxes),
+        strides=(pitch,),
+        box=(words, rows),
+    ), [(0, rows * number) for number in range(boxes)]
+
+
+@pytest.mark.parametrize("side", ["load", "store"])
+@pytest.mark.parametrize(
+    ("boxes", "outstanding"),
+    [((64, 1, 64, 128), 64), ((32, 64, 5, 32), 16)],
+    ids=["a row of 64 B per box", "adjacent rows of 32 B"],
+)
+def test_short_rows_fill_the_bus_of_an_engine_with_all_features(side, boxes, outstanding):
+    _, busy, beats = cycles_of(
+        side,
+        rows_of_a_matrix(*boxes),
+        100,
+        width_bits=256,
+        outstanding=outstanding,
+        landing_beats=256,
+        features=tuple(TmaFeature),
+    )
+    assert beats / busy > 0.95

@@ -37,7 +37,7 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, ser
     """Store boxes: commands are (packed descriptor, coordinates, stream, the box's bytes)."""
     engine = store_engine(width_bits, outstanding)
     rng = random.Random(seed)
-    bench = BoxBench(engine, data, rng, **memory)
+    bench = BoxBench(engine, data, rng, outstanding=outstanding, **memory)
     model = bench.memory
     result = Result([[], []], TmaError.NONE, model)
     served = len(commands) if served is None else served
@@ -204,7 +204,7 @@ def test_a_box_wholly_outside_is_dropped_and_reported():
 def test_no_address_is_sent_before_its_data_are_here():
     engine = store_engine()
     data = random_bytes(7, 0x5000)
-    bench = BoxBench(engine, data, random.Random(1), writable=[(0, 0x5000)])
+    bench = BoxBench(engine, data, random.Random(1), outstanding=16, writable=[(0, 0x5000)])
     model = bench.memory
 
     async def starve(ctx):
