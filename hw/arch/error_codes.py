@@ -69,7 +69,7 @@ class ReadPhase(enum.Enum, shape=8):
 
 
 class TmaError(enum.Enum, shape=8):
-    """Error code of a TMA engine: 1 to 31 refuse a descriptor, others are memory responses."""
+    """Error code of a TMA engine or unit: 1 to 31 refuse a command, others are responses."""
 
     NONE = 0
     RANK = 1
@@ -86,6 +86,14 @@ class TmaError(enum.Enum, shape=8):
     MODE = 12
     REDUCE = 13
     IM2COL = 14
+    #: The box does not fit the scratchpad from its address on, or its address is misaligned.
+    DESTINATION = 15
+    #: Address of a descriptor is misaligned or beyond the address width.
+    POINTER = 16
+    #: No such operation.
+    OPERATION = 17
+    #: The command was ended by an abort before its box had moved.
+    ABORTED = 18
     READ_SLVERR = 32
     READ_DECERR = 33
     WRITE_SLVERR = 34

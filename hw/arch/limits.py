@@ -16,6 +16,7 @@ __all__ = [
     "BARRIER_PORTS",
     "BARRIER_TX_BYTES",
     "BARRIER_WAITERS",
+    "CACHED_DESCRIPTORS",
     "CELL_LATENCY",
     "DESCRIPTOR_COUNT",
     "FABRIC_ROWS",
@@ -30,6 +31,7 @@ __all__ = [
     "PACKET_VECTORS",
     "PMU_CAPACITY_BYTES",
     "PMU_SLOTS",
+    "SCRATCHPAD_BYTES",
     "SEGMENTS",
     "SEGMENT_WORDS",
     "STREAM_COUNT",
@@ -93,6 +95,10 @@ BARRIERS = Domain(1, 256)
 BARRIER_PORTS = Domain(1, 16)
 #: Waiters of a bank of barriers.
 BARRIER_WAITERS = Domain(1, 16)
+#: Descriptors that the cache of a stand-alone TMA unit holds.
+CACHED_DESCRIPTORS = Domain(2, 64)
+#: Bytes of the scratchpad of a stand-alone TMA unit; a box of it is counted by a barrier.
+SCRATCHPAD_BYTES = Domain(1024, 1 << 19, power=True)
 #: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
 COUNTER_WORDS = 8
 #: Width of a counter's number, which counts on through the units.

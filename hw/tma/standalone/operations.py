@@ -1,0 +1,59 @@
+"""Commands of a stand-alone TMA unit and the completions that end them."""
+
+from amaranth.hdl import signed
+from amaranth.lib import data, enum
+
+from hw.arch.descriptor import MAX_RANK
+from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES
+
+__all__ = [
+    "COMMAND_ID_BITS",
+    "LOCAL_BITS",
+    "TmaOperation",
+    "completion_layout",
+    "unit_command_layout",
+]
+
+#: Width of a command's identifier.
+COMMAND_ID_BITS = 16
+#: Width of a byte address in the scratchpad, whatever its size.
+LOCAL_BITS = SCRATCHPAD_BYTES.high.bit_length()
+
+
+class TmaOperation(enum.Enum, shape=4):
+    """Operation of a command of a stand-alone TMA unit."""
+
+    #: Move a box from memory to the scratchpad.
+    LOAD = 0
+    #: Move a box from the scratchpad to memory.
+    STORE = 1
+    #: Read a descriptor into the cache.
+    PREFETCH = 2
+    #: Drop a descriptor from the cache, so that its next use reads memory again.
+    INVALIDATE = 3
+    #: Close the group of the stores since the last one.
+    COMMIT = 4
+
+
+def unit_command_layout(address_bits: int) -> data.StructLayout:
+    """Layout of a command.
+
+    ``descriptor`` is the byte address of a descriptor in memory. The box begins at
+    ``coordinates`` of the tensor and at byte ``local`` of the scratchpad. With ``signals``, a load
+    completes its bytes at ``barrier``. ``id`` comes back in the completion.
+    """
+    return data.StructLayout(
+        {
+            "operation": TmaOperation,
+            "descriptor": address_bits,
+            "coordinates": data.ArrayLayout(signed(32), MAX_RANK),
+            "local": LOCAL_BITS,
+            "barrier": range(BARRIERS.high),
+            "signals": 1,
+            "id": COMMAND_ID_BITS,
+        }
+    )
+
+
+#: End of a command: its identifier, and a :class:`hw.arch.error_codes.TmaError`.
+completion_layout = data.StructLayout({"id": COMMAND_ID_BITS, "code": 8})
