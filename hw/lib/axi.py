@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Const, Signal
+from amaranth.hdl import Cat, Const, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Member, Out
 
@@ -296,6 +296,11 @@ class AxiLiteSignature(_AxiSignature):
 def full_width_size(data_bits: int) -> int:
     """Value of ``size`` for beats of the port's full width."""
     return (data_bits // 8).bit_length() - 1
+
+
+def failed_bits(response: Value) -> Value:
+    """Bit 0: the response is SLVERR; bit 1: it is DECERR."""
+    return Cat(response == RESP_SLVERR, response == RESP_DECERR)
 
 
 def read_constants(port: Axi4ReadInterface | Axi4Interface) -> list[object]:

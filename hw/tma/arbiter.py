@@ -7,6 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import TmaFeature
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
@@ -29,6 +30,8 @@ class CommandArbiter(Component):
         Streams.
     depth : int
         Commands per FIFO.
+    features : tuple of TmaFeature
+        Those of the engine.
 
     Members
     -------
@@ -39,23 +42,29 @@ class CommandArbiter(Component):
     i_streams: Sequence[stream.Interface]
     o_stream: stream.Interface
 
-    def __init__(self, *, descriptors: int, streams: int, depth: int) -> None:
-        self._descriptors = descriptors
+    def __init__(
+        self,
+        *,
+        descriptors: int,
+        streams: int,
+        depth: int,
+        features: tuple[TmaFeature, ...] = (),
+    ) -> None:
+        self._command = command_layout(descriptors, features)
         self._streams = streams
         self._depth = depth
         super().__init__(
             {
-                "i_streams": In(stream.Signature(command_layout(descriptors))).array(streams),
-                "o_stream": Out(stream.Signature(tagged_command_layout(descriptors, streams))),
+                "i_streams": In(stream.Signature(self._command)).array(streams),
+                "o_stream": Out(
+                    stream.Signature(tagged_command_layout(descriptors, streams, features))
+                ),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        queues = [
-            Queue(command_layout(self._descriptors), depth=self._depth)
-            for _ in range(self._streams)
-        ]
+        queues = [Queue(self._command, depth=self._depth) for _ in range(self._streams)]
         for number, queue in enumerate(queues):
             m.submodules[f"queue{number}"] = shared(queue)
             wiring.connect(m, wiring.flipped(self.i_streams[number]), queue.i_stream)

@@ -80,7 +80,7 @@ class BoxEngine(Component):
         self._layouts = layouts
         self._outstanding = outstanding
         self._descriptors = descriptors
-        commands = tagged_command_layout(descriptors, layouts.streams)
+        commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         readers = readers_of(layouts.features)
         reports = {}
         if TmaFeature.PARALLEL_BOXES in layouts.features:
@@ -100,6 +100,10 @@ class BoxEngine(Component):
                 "o_error": Out(8),
             }
         )
+
+    @property
+    def _reports(self) -> bool:
+        return TmaFeature.PARALLEL_BOXES in self._layouts.features
 
     def _boxes(
         self, m: Module, *, burst_beats: int, plans: int

@@ -2,15 +2,23 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import MAX_BOX, MAX_RANK, WORD_BITS, TmaFeature, descriptor_layout
+from hw.arch.descriptor import (
+    MAX_BOX,
+    MAX_ELEMENT_STRIDE,
+    MAX_RANK,
+    WORD_BITS,
+    TmaFeature,
+    descriptor_layout,
+)
 from hw.arch.error_codes import TmaError, UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.lib.component import Component
-from hw.tma.commands import tagged_command_layout
+from hw.numeric.division import ceil_div
+from hw.tma.commands import BOX_VECTORS_BITS, tagged_command_layout
 from hw.tma.descriptor_rules import descriptor_rules
 from hw.tma.layouts import TmaLayouts
 
@@ -67,7 +75,10 @@ class BoxReader(Component):
         self._high: Any = Signal(bounds)
         self._address = Signal(layouts.address_bits)
         self._code = Signal(8)
-        commands = tagged_command_layout(descriptors, layouts.streams)
+        self._count = Signal(BOX_VECTORS_BITS)
+        self._most = Signal(BOX_VECTORS_BITS)
+        self._aligned = Signal()
+        commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         super().__init__(
             {
                 "i_stream": In(stream.Signature(commands)),
@@ -93,6 +104,9 @@ class BoxReader(Component):
             *descriptor_rules(self.i_descriptor, self._row_bytes, self._layouts),
             (TmaError.BASE, misplaced),
         ]
+        if self._reports:
+            astray = (self.i_descriptor.swizzle != 0) & ~self._aligned
+            rules.append((TmaError.DESTINATION, astray))
         for index, (error, broken) in enumerate(rules):
             with m.If(broken) if index == 0 else m.Elif(broken):
                 m.d.comb += code.eq(error.value)
@@ -112,14 +126,23 @@ class BoxReader(Component):
                 self._index.eq(command.command.index),
                 self._owner.eq(command.stream),
             ]
+            if self._reports:
+                m.d.sync += [
+                    self._most.eq(command.command.most_vectors),
+                    self._aligned.eq(command.command.aligned),
+                ]
         with m.If(checking):
             m.d.comb += self.o_error.eq(code)
             m.d.sync += [checking.eq(0), working.eq(code == TmaError.NONE.value)]
-            if TmaFeature.PARALLEL_BOXES in self._layouts.features:
+            if self._reports:
                 m.d.sync += [self._code.eq(code), done.eq(code != TmaError.NONE.value)]
         self._locate(m, checking, working, done)
         self._describe(m)
         return m
+
+    @property
+    def _reports(self) -> bool:
+        return TmaFeature.PARALLEL_BOXES in self._layouts.features
 
     @property
     def _element_shift(self) -> Value:
@@ -179,6 +202,8 @@ class BoxReader(Component):
                     self._low[dimension].eq(_clamp(before, extent)),
                     self._high[dimension].eq(_clamp(within, extent)),
                 ]
+                if self._reports:
+                    self._multiply(m, dimension, extent)
                 with m.If((dimension == self._index) & (dimension != 0)):
                     with m.If((coordinate < 0) | (within <= 0)):
                         m.d.comb += self.o_error.eq(UnitError.INDEX.value)
@@ -202,6 +227,18 @@ class BoxReader(Component):
                         done.eq(ended),
                     ]
 
+    def _multiply(self, m: Module, dimension: Value, extent: Value) -> None:
+        """Count of the box's vectors, multiplied by the indices taken of the dimension."""
+        indices: Value = extent
+        if TmaFeature.ELEMENT_STRIDES in self._layouts.features:
+            indices = _ceil_div(extent, self.i_descriptor.element_strides[dimension])
+        more = Signal(BOX_VECTORS_BITS + MAX_BOX.bit_length())
+        m.d.comb += more.eq(self._count * indices)
+        with m.If(dimension == 0):
+            m.d.sync += self._count.eq(self._row_bytes >> self._layouts.beat_shift)
+        with m.Else():
+            m.d.sync += self._count.eq(Mux(more[BOX_VECTORS_BITS:].any(), -1, more))
+
     def _describe(self, m: Module) -> None:
         """Fields of the box, from its address and bounds."""
         fields = self.i_descriptor
@@ -215,10 +252,12 @@ class BoxReader(Component):
             box.tail.eq(self._high[0] << self._element_shift),
         ]
         features = self._layouts.features
-        if TmaFeature.PARALLEL_BOXES in features:
+        if self._reports:
+            too_large = Mux(self._count > self._most, TmaError.DESTINATION.value, 0)
             m.d.comb += [
-                box.report.code.eq(self._code),
+                box.report.code.eq(Mux(self._code.any(), self._code, too_large)),
                 box.report.swizzle.eq(fields.swizzle),
+                box.report.vectors.eq(self._count),
             ]
         if TmaFeature.NAN_FILL in features:
             m.d.comb += box.fill.eq(Mux(fields.oob_fill[0], self._element_shift, 0))
@@ -239,3 +278,13 @@ class BoxReader(Component):
 def _clamp(value: Signal, limit: Signal) -> Value:
     """The signed value, clamped to 0 to limit."""
     return Mux(value < 0, 0, Mux(value > limit, limit, value[: len(limit)]))
+
+
+def _ceil_div(extent: Value, step: Value) -> Value:
+    """Extent (1 to `MAX_BOX`) by step (1 to `MAX_ELEMENT_STRIDE`), rounded up."""
+    # floor(n / d) is n × ceil(2^k / d) / 2^k for n < 2^9 and d ≤ 8 if k ≥ 12.
+    fraction = 12
+    inverse: Value = Const(0)
+    for divisor in range(1, MAX_ELEMENT_STRIDE + 1):
+        inverse = Mux(step == divisor, ceil_div(1 << fraction, divisor), inverse)
+    return ((extent + step - 1)[: MAX_BOX.bit_length()] * inverse) >> fraction

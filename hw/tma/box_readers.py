@@ -64,7 +64,7 @@ class BoxReaders(Component):
         self._layouts = layouts
         self._descriptors = descriptors
         self._readers = readers = readers_of(layouts.features)
-        commands = tagged_command_layout(descriptors, layouts.streams)
+        commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         super().__init__(
             {
                 "i_stream": In(stream.Signature(commands)),

@@ -3,28 +3,40 @@
 from amaranth.hdl import signed
 from amaranth.lib import data
 
-from hw.arch.descriptor import MAX_RANK
+from hw.arch.descriptor import MAX_RANK, TmaFeature
 from hw.arch.launch import REPEAT_BITS
 
-__all__ = ["command_layout", "tagged_command_layout"]
+__all__ = ["BOX_VECTORS_BITS", "command_layout", "tagged_command_layout"]
+
+#: Width of a count of a box's vectors; its greatest value means this many or more.
+BOX_VECTORS_BITS = 18
 
 
-def command_layout(descriptors: int) -> data.StructLayout:
+def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> data.StructLayout:
     """Layout of a command: index of a descriptor, coordinates of the box's first element.
 
     ``iteration`` times the stride stored with the descriptor is added to the address of the box.
     The coordinate of dimension ``index``, if it is not 0, must lie inside the tensor.
+    With `TmaFeature.PARALLEL_BOXES`, a box of more than ``most_vectors`` is refused, and one with
+    a swizzle if its place is not ``aligned`` to the pattern.
     """
+    place = {}
+    if TmaFeature.PARALLEL_BOXES in features:
+        place = {"most_vectors": BOX_VECTORS_BITS, "aligned": 1}
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
             "coordinates": data.ArrayLayout(signed(32), MAX_RANK),
             "iteration": REPEAT_BITS,
             "index": range(MAX_RANK),
+            **place,
         }
     )
 
 
-def tagged_command_layout(descriptors: int, streams: int) -> data.StructLayout:
+def tagged_command_layout(
+    descriptors: int, streams: int, features: tuple[TmaFeature, ...] = ()
+) -> data.StructLayout:
     """Layout of a command with the number of its stream."""
-    return data.StructLayout({"command": command_layout(descriptors), "stream": range(streams)})
+    command = command_layout(descriptors, features)
+    return data.StructLayout({"command": command, "stream": range(streams)})

@@ -62,6 +62,9 @@ class TmaEngine(Component):
         Vectors to store; their flags are ignored.
     o_load_reports, o_store_reports : streams of :attr:`TmaLayouts.report`
         One per command, in order; present with `TmaFeature.PARALLEL_BOXES`.
+    o_loaded_response, o_stored_response
+        Responses that failed, of the box whose last vector ``o_loaded`` has and of the one that
+        ``o_stored`` reports: bit 0 SLVERR, bit 1 DECERR; present with the reports.
     o_stored
         One bit per store stream, high for one cycle per box that has become visible in memory.
     axi : AXI4 manager port
@@ -86,6 +89,8 @@ class TmaEngine(Component):
     i_vectors: Sequence[stream.Interface]
     o_load_reports: stream.Interface
     o_store_reports: stream.Interface
+    o_loaded_response: Signal
+    o_stored_response: Signal
     o_stored: Signal
     axi: Axi4Interface
     i_drain: Signal
@@ -115,12 +120,15 @@ class TmaEngine(Component):
         self._stored = TmaLayouts(width_bits, address_bits, store_streams, features)
         self._landing_beats = landing_beats
         self._sizes = {"outstanding": outstanding, "descriptors": descriptors}
-        commands = stream.Signature(command_layout(descriptors))
+        commands = stream.Signature(command_layout(descriptors, features))
         vectors = vector_signature(width_bits)
         words = stream.Signature(descriptor_write_layout(descriptors))
         self._reports = TmaFeature.PARALLEL_BOXES in features
         report = Out(stream.Signature(self._loaded.report))
-        reports = {f"o_{side}_reports": report for side in ("load", "store") if self._reports}
+        reports: dict[str, wiring.Member] = {}
+        if self._reports:
+            reports = {f"o_{side}_reports": report for side in ("load", "store")}
+            reports |= {f"o_{side}_response": Out(2) for side in ("loaded", "stored")}
         super().__init__(
             {
                 "i_descriptor_write": In(words),
@@ -158,7 +166,10 @@ class TmaEngine(Component):
         )
         for number, (name, side, commands) in enumerate(sides):
             arbiter = CommandArbiter(
-                descriptors=descriptors, streams=len(commands), depth=_QUEUED_COMMANDS
+                descriptors=descriptors,
+                streams=len(commands),
+                depth=_QUEUED_COMMANDS,
+                features=self._loaded.features,
             )
             m.submodules[f"{name}_commands"] = shared(arbiter)
             for given, queued in zip(commands, arbiter.i_streams):
@@ -180,6 +191,11 @@ class TmaEngine(Component):
             for wire, member in side.axi.signature.members.items():
                 whole, half = getattr(self.axi, wire), getattr(side.axi, wire)
                 m.d.comb += whole.eq(half) if member.flow == Out else half.eq(whole)
+        if self._reports:
+            m.d.comb += [
+                self.o_loaded_response.eq(load.o_loaded_response),
+                self.o_stored_response.eq(store.o_stored_response),
+            ]
         m.d.comb += [
             self.o_stored.eq(store.o_stored),
             self.o_idle.eq(load.o_idle & store.o_idle),

@@ -9,6 +9,7 @@ from amaranth.lib import data
 
 from hw.arch.descriptor import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, TmaFeature
 from hw.lib.bursts import longest_burst
+from hw.tma.commands import BOX_VECTORS_BITS
 
 __all__ = ["MAX_ROW_BYTES", "TmaLayouts"]
 
@@ -89,8 +90,20 @@ class TmaLayouts:
 
     @property
     def report(self) -> data.StructLayout:
-        """Layout of the report of a command: code of its refusal or 0, and swizzle of its box."""
-        return data.StructLayout({"code": 8, "swizzle": 2})
+        """Layout of the report of a command.
+
+        ``code`` is that of its refusal, or 0; ``swizzle`` and ``vectors`` are those of its box.
+        """
+        return data.StructLayout({"code": 8, "swizzle": 2, "vectors": BOX_VECTORS_BITS})
+
+    @property
+    def _response(self) -> dict[str, int]:
+        return {"response": 2} if TmaFeature.PARALLEL_BOXES in self.features else {}
+
+    @property
+    def beat(self) -> data.StructLayout:
+        """Layout of a beat read; bits of ``response``: SLVERR, DECERR."""
+        return data.StructLayout({"data": self.width_bits, **self._response})
 
     @property
     def plan(self) -> data.StructLayout:
@@ -140,9 +153,17 @@ class TmaLayouts:
 
     @property
     def vector(self) -> data.StructLayout:
-        """Layout of a vector with the number of its stream; ``last`` ends its box."""
+        """Layout of a vector with the number of its stream; ``last`` ends its box.
+
+        ``response`` has the bits of `beat` of all the box's beats, with its last vector.
+        """
         return data.StructLayout(
-            {"data": self.width_bits, "last": 1, "stream": range(self.streams)}
+            {
+                "data": self.width_bits,
+                "last": 1,
+                "stream": range(self.streams),
+                **self._response,
+            }
         )
 
     @property

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Out
 from hw.arch.descriptor import TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
-from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature
+from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, failed_bits
 from hw.lib.bursts import issue_reads
 from hw.lib.fifo import Queue
 from hw.lib.stream import ElasticBuffer, vector_signature
@@ -40,10 +40,14 @@ class LoadEngine(BoxEngine):
     o_streams : array of vector streams
         Boxes in order of commands, row by row, each row in whole vectors; ``last`` ends a box.
         While the stream of the oldest box is stalled, all are (head-of-line blocking).
+    o_loaded_response
+        With the last vector of a box: bit 0 if a beat of it came with SLVERR, bit 1 if one came
+        with DECERR; present with `TmaFeature.PARALLEL_BOXES`.
     axi : read half of an AXI4 manager port
     """
 
     o_streams: Sequence[stream.Interface]
+    o_loaded_response: Signal
     axi: Axi4ReadInterface
 
     def __init__(
@@ -51,11 +55,17 @@ class LoadEngine(BoxEngine):
     ) -> None:
         self._landing_beats = landing_beats
         width_bits = layouts.width_bits
+        response = {}
+        if TmaFeature.PARALLEL_BOXES in layouts.features:
+            response = {"o_loaded_response": Out(2)}
         super().__init__(
             layouts,
             outstanding=outstanding,
             descriptors=descriptors,
-            vectors={"o_streams": Out(vector_signature(width_bits)).array(layouts.streams)},
+            vectors={
+                "o_streams": Out(vector_signature(width_bits)).array(layouts.streams),
+                **response,
+            },
             axi=Axi4ReadSignature(data_bits=width_bits, address_bits=layouts.address_bits),
         )
 
@@ -68,12 +78,13 @@ class LoadEngine(BoxEngine):
         # A burst of joined rows has a plan per row, of one beat or more.
         depth = self._landing_beats if joins else self._outstanding + 2
         plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=depth)
-        landing = Queue(layouts.width_bits, depth=self._landing_beats)
+        landing = Queue(layouts.beat, depth=self._landing_beats)
         gather = BeatsToVectors(layouts)
         m.submodules.landing = shared(landing)
         m.submodules.gather = shared(gather)
         output = ElasticBuffer(layouts.vector)
         m.submodules.output = shared(output)
+        vector: Any = output.o_stream.payload
         wiring.connect(m, plans, gather.i_plans)
         wiring.connect(m, landing.o_stream, gather.i_beats)
         wiring.connect(m, gather.o_stream, output.i_stream)
@@ -112,11 +123,15 @@ class LoadEngine(BoxEngine):
         m.d.sync += room.eq(room + used - Mux(issue, burst.length + 1, 0))
 
         failed = axi.rresp[1]
+        arrived: Any = landing.i_stream.payload
         m.d.comb += [
             landing.i_stream.valid.eq(axi.rvalid),
-            landing.i_stream.payload.eq(Mux(failed, 0, axi.rdata)),
+            arrived.data.eq(Mux(failed, 0, axi.rdata)),
             axi.rready.eq(landing.i_stream.ready),
         ]
+        if self._reports:
+            m.d.comb += arrived.response.eq(failed_bits(axi.rresp))
+            m.d.comb += self.o_loaded_response.eq(vector.response)
         self._keep_error(
             m,
             refusal,
@@ -126,7 +141,6 @@ class LoadEngine(BoxEngine):
             decerr=TmaError.READ_DECERR,
         )
 
-        vector: Any = output.o_stream.payload
         for number in range(layouts.streams):
             target = self.o_streams[number]
             payload: Any = target.payload

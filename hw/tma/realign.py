@@ -72,7 +72,7 @@ class BeatsToVectors(Component):
     Members
     -------
     i_plans : stream of :attr:`TmaLayouts.plan`
-    i_beats : stream of beats
+    i_beats : stream of :attr:`TmaLayouts.beat`
         Beats read from memory, in order.
     o_stream : stream of :attr:`TmaLayouts.vector`
         Vectors; not registered.
@@ -87,7 +87,7 @@ class BeatsToVectors(Component):
         super().__init__(
             {
                 "i_plans": In(stream.Signature(layouts.plan)),
-                "i_beats": In(stream.Signature(layouts.width_bits)),
+                "i_beats": In(stream.Signature(layouts.beat)),
                 "o_stream": Out(stream.Signature(layouts.vector)),
             }
         )
@@ -117,7 +117,7 @@ class BeatsToVectors(Component):
         carry = Signal(self._layouts.width_bits, reset_less=True)
         rotated = Signal(self._layouts.width_bits)
         fresh = Signal(beat_bytes)
-        kept = beat & _spread(slots.keep)
+        kept = beat.data & _spread(slots.keep)
         if TmaFeature.NAN_FILL in self._layouts.features:
             kept |= ~_spread(slots.keep) & self._fill(plan.fill)
         m.d.comb += [
@@ -130,6 +130,11 @@ class BeatsToVectors(Component):
         ]
         with m.If(step):
             m.d.sync += carry.eq(rotated)
+        if TmaFeature.PARALLEL_BOXES in self._layouts.features:
+            response = Signal(2)
+            m.d.comb += vector.response.eq(response | Mux(slots.present, beat.response, 0))
+            with m.If(step):
+                m.d.sync += response.eq(Mux(vector.last, 0, vector.response))
         return m
 
     def _fill(self, shift: Value) -> Value:

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.descriptor import TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
-from hw.lib.axi import Axi4WriteInterface, Axi4WriteSignature, write_constants
+from hw.lib.axi import Axi4WriteInterface, Axi4WriteSignature, failed_bits, write_constants
 from hw.lib.fifo import Queue
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.tma.box_engine import BoxEngine
@@ -44,6 +44,9 @@ class StoreEngine(BoxEngine):
     o_stored
         One bit per stream, high for one cycle per box. It comes when the box's last byte is
         visible in memory, or at once if none of its bytes lies in the tensor.
+    o_stored_response
+        With `o_stored`: bit 0 if a burst of the box was answered with SLVERR, bit 1 if one was
+        with DECERR; present with `TmaFeature.PARALLEL_BOXES`.
     axi : write half of an AXI4 manager port
     i_drain
         Open no new burst; complete an open one with empty strobes.
@@ -51,10 +54,14 @@ class StoreEngine(BoxEngine):
 
     i_streams: Sequence[stream.Interface]
     o_stored: Signal
+    o_stored_response: Signal
     axi: Axi4WriteInterface
 
     def __init__(self, layouts: TmaLayouts, *, outstanding: int, descriptors: int) -> None:
         width_bits, streams = layouts.width_bits, layouts.streams
+        response = {}
+        if TmaFeature.PARALLEL_BOXES in layouts.features:
+            response = {"o_stored_response": Out(2)}
         super().__init__(
             layouts,
             outstanding=outstanding,
@@ -62,6 +69,7 @@ class StoreEngine(BoxEngine):
             vectors={
                 "i_streams": In(vector_signature(width_bits)).array(streams),
                 "o_stored": Out(streams),
+                **response,
             },
             axi=Axi4WriteSignature(data_bits=width_bits, address_bits=layouts.address_bits),
         )
@@ -118,6 +126,14 @@ class StoreEngine(BoxEngine):
             unanswered.eq(unanswered + opened - answered),
             self.o_stored.eq(Mux(done, 1 << record.stream, 0)),
         ]
+        if self._reports:
+            failures = Signal(2)
+            latest = Signal(2)
+            m.d.comb += latest.eq(failures | Mux(answered, failed_bits(axi.bresp), 0))
+            m.d.sync += [
+                failures.eq(Mux(done, 0, latest)),
+                self.o_stored_response.eq(latest),
+            ]
         self._keep_error(
             m,
             refusal,

@@ -6,6 +6,7 @@ from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 
 from hw.arch.descriptor import TmaFeature
+from hw.tma.commands import BOX_VECTORS_BITS
 from hw.tma.engine import TmaEngine
 from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.tma.memory import AxiMemory
@@ -54,7 +55,8 @@ class Bench:
         for number in range(2):
             self.simulator.add_testbench(self._taker(number), background=True)
         self.reports = {"load": [], "store": []}
-        if TmaFeature.PARALLEL_BOXES in features:
+        self.reports_boxes = TmaFeature.PARALLEL_BOXES in features
+        if self.reports_boxes:
             for side in self.reports:
                 self.simulator.add_testbench(self._reported(side), background=True)
 
@@ -90,15 +92,21 @@ class Bench:
             ctx.set(port.ready, 1)
             async for _, _, valid, report in ctx.tick().sample(port.valid, port.payload):
                 if valid:
-                    self.reports[side].append((int(report.code), int(report.swizzle)))
+                    self.reports[side].append(
+                        (int(report.code), int(report.swizzle), int(report.vectors))
+                    )
 
         return take
 
     async def describe(self, ctx, index, descriptor):
         await write_descriptor(ctx, self.engine.i_descriptor_write, index, descriptor.pack())
 
-    async def command(self, ctx, port, index, coordinates):
-        ctx.set(port.payload, packed_command(index, coordinates))
+    async def command(self, ctx, port, index, coordinates, **place):
+        """Give a command; with reports its box may have any size unless ``place`` says less."""
+        command = packed_command(index, coordinates)
+        if self.reports_boxes:
+            command |= {"most_vectors": (1 << BOX_VECTORS_BITS) - 1, "aligned": 1} | place
+        ctx.set(port.payload, command)
         ctx.set(port.valid, 1)
         await ctx.tick().until(port.ready)
         ctx.set(port.valid, 0)

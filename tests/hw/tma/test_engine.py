@@ -123,8 +123,12 @@ def test_four_streams_move_their_boxes_at_once(conditions, seed):
     assert np.array_equal(data, expected)
     if TmaFeature.PARALLEL_BOXES in features:
         for side, reports in bench.reports.items():
-            swizzles = [(0, each.swizzle.value) for n in range(2) for each in wanted[side, n]]
-            assert sorted(reports) == sorted(swizzles)
+            boxes = [
+                (0, each.swizzle.value, each.box_bytes * 8 // width_bits)
+                for n in range(2)
+                for each in wanted[side, n]
+            ]
+            assert sorted(reports) == sorted(boxes)
 
 
 def test_every_command_is_reported_and_a_refused_one_moves_nothing():
@@ -164,8 +168,8 @@ def test_every_command_is_reported_and_a_refused_one_moves_nothing():
         assert ctx.get(bench.engine.o_error) == broken[0][1].value
 
     bench.run(work)
-    assert bench.reports["load"][1::2] == [(0, Swizzle.B64.value)] * len(broken)
-    assert [code for code, _ in bench.reports["load"][::2]] == [code.value for _, code in broken]
+    assert bench.reports["load"][1::2] == [(0, Swizzle.B64.value, 8)] * len(broken)
+    assert [code for code, _, _ in bench.reports["load"][::2]] == [code.value for _, code in broken]
     boxes = [box_load(data, good, (0, number)) for number in range(len(broken))]
     assert bench.loaded[0] == [vector for box in boxes for vector in as_vectors(box, 64)]
 
