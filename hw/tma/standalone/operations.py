@@ -8,6 +8,7 @@ from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES
 
 __all__ = [
     "COMMAND_ID_BITS",
+    "GROUP_BITS",
     "LOCAL_BITS",
     "TmaOperation",
     "completion_layout",
@@ -16,6 +17,8 @@ __all__ = [
 
 #: Width of a command's identifier.
 COMMAND_ID_BITS = 16
+#: Width of the counts of groups.
+GROUP_BITS = 16
 #: Width of a byte address in the scratchpad, whatever its size.
 LOCAL_BITS = SCRATCHPAD_BYTES.high.bit_length()
 

@@ -1,0 +1,119 @@
+"""Box loader: the vectors of loaded boxes into the scratchpad."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.error_codes import TmaError
+from hw.arch.limits import BARRIERS
+from hw.lib.component import Component
+from hw.lib.stream import vector_signature
+from hw.tma.commands import BOX_VECTORS_BITS
+from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.operations import COMMAND_ID_BITS
+from hw.tma.standalone.scratchpad import scratchpad_write_layout
+from hw.tma.standalone.swizzle import exchange_of, reordered, swizzled
+from hw.tma.standalone.tickets import ticket_layout
+
+__all__ = ["BoxLoader", "loaded_layout"]
+
+#: A load that has ended: its command, its barrier, and the vectors that are in the scratchpad.
+loaded_layout = data.StructLayout(
+    {
+        "id": COMMAND_ID_BITS,
+        "code": 8,
+        "barrier": range(BARRIERS.high),
+        "signals": 1,
+        "count": BOX_VECTORS_BITS,
+    }
+)
+
+
+class BoxLoader(Component):
+    """Box loader: writes boxes to the scratchpad in the order of their swizzle, a vector a cycle.
+
+    Parameters
+    ----------
+    layouts : TmaLayouts
+        Those of the engine.
+    vectors : int
+        Vectors of the scratchpad.
+
+    Members
+    -------
+    i_tickets : stream of :func:`hw.tma.standalone.tickets.ticket_layout`
+    i_stream, i_response
+        Vectors of the boxes; with the last of a box, the responses that failed.
+    o_writes : stream of :func:`hw.tma.standalone.scratchpad.scratchpad_write_layout`
+    o_loaded : stream of :data:`loaded_layout`
+        Must feed a buffer, whose ready ignores valid.
+    """
+
+    i_tickets: stream.Interface
+    i_stream: stream.Interface
+    i_response: Signal
+    o_writes: stream.Interface
+    o_loaded: stream.Interface
+
+    def __init__(self, layouts: TmaLayouts, *, vectors: int) -> None:
+        self._layouts = layouts
+        self._vectors = vectors
+        writes = scratchpad_write_layout(layouts.width_bits, vectors)
+        super().__init__(
+            {
+                "i_tickets": In(stream.Signature(ticket_layout(vectors))),
+                "i_stream": In(vector_signature(layouts.width_bits)),
+                "i_response": In(2),
+                "o_writes": Out(stream.Signature(writes)),
+                "o_loaded": Out(stream.Signature(loaded_layout)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        shift = self._layouts.beat_shift
+        ticket: Any = self.i_tickets.payload
+        vector: Any = self.i_stream.payload
+        write: Any = self.o_writes.payload
+        loaded: Any = self.o_loaded.payload
+        moved = Signal(range(self._vectors))
+        place = Signal(range(self._vectors))
+        exchange = Signal(3)
+        refused = Signal()
+        offered = Signal()
+        moves = Signal()
+        ends = Signal()
+        m.d.comb += [
+            refused.eq(self.i_tickets.valid & (ticket.code != TmaError.NONE.value)),
+            place.eq(ticket.vector + moved),
+            exchange.eq(exchange_of(place, ticket.swizzle, shift)),
+            write.vector.eq(swizzled(place, exchange, shift)),
+            write.data.eq(reordered(vector.data, exchange)),
+            write.strobe.eq(-1),
+            # The last vector of a box leaves only together with its end.
+            offered.eq(
+                self.i_tickets.valid
+                & ~refused
+                & self.i_stream.valid
+                & (~vector.last | self.o_loaded.ready)
+            ),
+            self.o_writes.valid.eq(offered),
+            moves.eq(offered & self.o_writes.ready),
+            self.i_stream.ready.eq(moves),
+            ends.eq(refused | (moves & vector.last)),
+            self.o_loaded.valid.eq(ends),
+            self.i_tickets.ready.eq(ends & self.o_loaded.ready),
+            loaded.id.eq(ticket.id),
+            loaded.barrier.eq(ticket.barrier),
+            loaded.signals.eq(ticket.signals),
+            loaded.count.eq(Mux(refused, 0, ticket.count)),
+            loaded.code.eq(ticket.code),
+        ]
+        with m.If(~refused & self.i_response.any()):
+            code = Mux(self.i_response[1], TmaError.READ_DECERR.value, TmaError.READ_SLVERR.value)
+            m.d.comb += loaded.code.eq(code)
+        with m.If(moves):
+            m.d.sync += moved.eq(Mux(vector.last, 0, moved + 1))
+        return m

@@ -1,0 +1,204 @@
+"""Dispatcher of a stand-alone TMA unit: commands to the engines, once their descriptors are there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.descriptor import DESCRIPTOR_BYTES
+from hw.arch.error_codes import TmaError
+from hw.emit.shared import shared
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
+from hw.tma.commands import command_layout
+from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.operations import (
+    COMMAND_ID_BITS,
+    TmaOperation,
+    completion_layout,
+    unit_command_layout,
+)
+from hw.tma.standalone.tickets import tag_layout
+
+__all__ = ["Dispatcher"]
+
+_ALIGNED = 128  # bytes of the pattern of a swizzle
+
+
+class Dispatcher(Component):
+    """Dispatcher: commands in order; one per cycle while the cache holds their descriptors.
+
+    Parameters
+    ----------
+    layouts : TmaLayouts
+        Those of the engine.
+    vectors : int
+        Vectors of the scratchpad.
+    descriptors : int
+        Entries of the descriptor cache.
+
+    Members
+    -------
+    i_commands : stream of :func:`hw.tma.standalone.operations.unit_command_layout`
+    o_commands : two streams of :func:`hw.tma.commands.command_layout`
+        To the load and to the store engine.
+    o_tags : two streams of :func:`hw.tma.standalone.tickets.tag_layout`
+        Of loads, and of stores and commits. A command and its tag leave together: both must feed
+        buffers, whose ready ignores valid.
+    o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
+        Of all other commands.
+    o_pointer, i_hit, i_entry, o_use, o_invalidate, o_fetch, i_busy, i_done, i_code
+        As the opposite members of :class:`hw.tma.standalone.descriptor_cache.DescriptorCache`.
+    """
+
+    i_commands: stream.Interface
+    o_commands: Sequence[stream.Interface]
+    o_tags: Sequence[stream.Interface]
+    o_completions: stream.Interface
+    o_pointer: Signal
+    i_hit: Signal
+    i_entry: Signal
+    o_use: Signal
+    o_invalidate: Signal
+    o_fetch: Signal
+    i_busy: Signal
+    i_done: Signal
+    i_code: Signal
+
+    def __init__(self, layouts: TmaLayouts, *, vectors: int, descriptors: int) -> None:
+        self._layouts = layouts
+        self._vectors = vectors
+        self._given = unit_command_layout(layouts.address_bits)
+        commands = command_layout(descriptors, layouts.features)
+        super().__init__(
+            {
+                "i_commands": In(stream.Signature(self._given)),
+                "o_commands": Out(stream.Signature(commands)).array(2),
+                "o_tags": Out(stream.Signature(tag_layout(vectors, descriptors))).array(2),
+                "o_completions": Out(stream.Signature(completion_layout)),
+                "o_pointer": Out(layouts.address_bits),
+                "i_hit": In(1),
+                "i_entry": In(range(descriptors)),
+                "o_use": Out(1),
+                "o_invalidate": Out(1),
+                "o_fetch": Out(1),
+                "i_busy": In(1),
+                "i_done": In(1),
+                "i_code": In(8),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        buffer = ElasticBuffer(self._given)
+        m.submodules.buffer = shared(buffer)
+        wiring.connect(m, wiring.flipped(self.i_commands), buffer.i_stream)
+        head = buffer.o_stream
+        command: Any = head.payload
+        astray = command.descriptor[: (DESCRIPTOR_BYTES - 1).bit_length()].any()
+        fault = Signal(8)  # code of the fetch for the command at the head
+        mine = Signal()  # that fetch is under way
+        refusal = Signal(8)
+        m.d.comb += [
+            self.o_pointer.eq(command.descriptor),
+            refusal.eq(Mux(astray, TmaError.POINTER.value, fault)),
+        ]
+        with m.If(self.i_done & mine):
+            m.d.sync += [mine.eq(0), fault.eq(self.i_code)]
+        with m.If(head.ready):
+            m.d.sync += fault.eq(TmaError.NONE.value)
+
+        prefetching = Signal()
+        ended = Signal(COMMAND_ID_BITS)
+        end: Any = Signal(completion_layout)
+        ending = Signal()
+        other: Any = self.o_completions.payload
+        answer = Signal()  # the command at the head has a completion of this kind
+        m.d.comb += [
+            self.o_completions.valid.eq(ending | answer),
+            other.id.eq(Mux(ending, end.id, command.id)),
+            other.code.eq(Mux(ending, end.code, refusal)),
+        ]
+        answered = answer & ~ending & self.o_completions.ready
+        with m.If(ending & self.o_completions.ready):
+            m.d.sync += ending.eq(0)
+        with m.If(self.i_done & prefetching):
+            m.d.sync += [
+                prefetching.eq(0),
+                ending.eq(1),
+                end.id.eq(ended),
+                end.code.eq(self.i_code),
+            ]
+
+        refused = refusal != TmaError.NONE.value
+        with m.If(head.valid):
+            with m.Switch(command.operation):
+                for side, operation in enumerate((TmaOperation.LOAD, TmaOperation.STORE)):
+                    with m.Case(operation):
+                        self._move(m, side, head, refused)
+                        with m.If(~refused & ~self.i_hit & ~self.i_busy & ~mine):
+                            m.d.comb += self.o_fetch.eq(1)
+                            m.d.sync += mine.eq(1)
+                with m.Case(TmaOperation.COMMIT):
+                    m.d.comb += [
+                        self.o_tags[1].valid.eq(1),
+                        head.ready.eq(self.o_tags[1].ready),
+                    ]
+                with m.Case(TmaOperation.PREFETCH):
+                    m.d.comb += [
+                        answer.eq(refused | self.i_hit),
+                        self.o_fetch.eq(~answer & ~self.i_busy & ~ending),
+                        head.ready.eq(answered | self.o_fetch),
+                    ]
+                    with m.If(self.o_fetch):
+                        m.d.sync += [prefetching.eq(1), ended.eq(command.id)]
+                with m.Case(TmaOperation.INVALIDATE):
+                    m.d.comb += [
+                        answer.eq(refused | ~self.i_busy),
+                        self.o_invalidate.eq(answered & ~refused),
+                        head.ready.eq(answered),
+                    ]
+                with m.Default():
+                    m.d.comb += [
+                        answer.eq(1),
+                        other.code.eq(Mux(ending, end.code, TmaError.OPERATION.value)),
+                        head.ready.eq(answered),
+                    ]
+        self._describe(m, command, refusal)
+        return m
+
+    def _move(self, m: Module, side: int, head: stream.Interface, refused: Any) -> None:
+        """Give the command at the head to an engine with a tag, or a tag with its refusal."""
+        target, tags = self.o_commands[side], self.o_tags[side]
+        goes = refused | (self.i_hit & target.ready)
+        m.d.comb += [
+            tags.valid.eq(goes),
+            target.valid.eq(~refused & self.i_hit & tags.ready),
+            head.ready.eq(goes & tags.ready),
+            self.o_use.eq(head.ready & ~refused),
+        ]
+
+    def _describe(self, m: Module, command: Any, refusal: Signal) -> None:
+        """Fields of what leaves, from those of the command."""
+        shift = self._layouts.beat_shift
+        place = command.local >> shift
+        misplaced = command.local[:shift].any() | (place >= self._vectors)
+        commits = command.operation == TmaOperation.COMMIT
+        for tags, target in zip(self.o_tags, self.o_commands):
+            tag: Any = tags.payload
+            given: Any = target.payload
+            m.d.comb += [
+                tag.id.eq(command.id),
+                tag.code.eq(Mux(commits, TmaError.NONE.value, refusal)),
+                tag.commits.eq(commits),
+                tag.vector.eq(place),
+                tag.barrier.eq(command.barrier),
+                tag.signals.eq(command.signals),
+                tag.entry.eq(self.i_entry),
+                given.descriptor.eq(self.i_entry),
+                given.coordinates.eq(command.coordinates),
+                given.most_vectors.eq(Mux(misplaced, 0, self._vectors - place)),
+                given.aligned.eq(~command.local[: (_ALIGNED - 1).bit_length()].any()),
+            ]

@@ -1,0 +1,286 @@
+"""Stand-alone TMA unit: engine, descriptor cache, scratchpad and bank of barriers."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arch import limits
+from hw.arch.descriptor import TmaFeature
+from hw.emit.shared import shared
+from hw.lib.axi import Axi4Interface, Axi4Signature
+from hw.lib.component import Component
+from hw.tma.barrier_bank import BarrierBank
+from hw.tma.barrier_layouts import (
+    barrier_answer_layout,
+    barrier_operation_layout,
+    barrier_result_layout,
+    barrier_wait_layout,
+)
+from hw.tma.engine import TmaEngine
+from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.box_loader import BoxLoader
+from hw.tma.standalone.box_storer import BoxStorer
+from hw.tma.standalone.completion_mux import CompletionMux
+from hw.tma.standalone.descriptor_cache import DescriptorCache
+from hw.tma.standalone.dispatcher import Dispatcher
+from hw.tma.standalone.load_ends import LoadEnds
+from hw.tma.standalone.operations import GROUP_BITS, completion_layout, unit_command_layout
+from hw.tma.standalone.read_mux import ReadMux
+from hw.tma.standalone.scratchpad import Scratchpad, scratchpad_write_layout
+from hw.tma.standalone.store_ends import StoreEnds
+from hw.tma.standalone.tickets import TicketQueue
+
+__all__ = ["TmaUnit"]
+
+_FEATURES = tuple(TmaFeature)
+_MOST = {"arrivals": limits.BARRIER_ARRIVALS.high, "tx_bytes": limits.BARRIER_TX_BYTES.high}
+
+
+class TmaUnit(Component):
+    """Stand-alone TMA unit: moves boxes between memory and its scratchpad. See docs/tma_unit.md.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of a vector and of AXI's data (`limits.LINK_BITS`).
+    address_bits : int
+        Width of a byte address (`limits.AXI_ADDRESS_BITS`).
+    landing_beats : int
+        Beats of the landing buffer (`limits.LANDING_BEATS`).
+    outstanding : int
+        Most outstanding bursts, of loads and of stores each (`limits.OUTSTANDING`).
+    descriptors : int
+        Entries of the descriptor cache (`limits.CACHED_DESCRIPTORS`).
+    barriers : int
+        Barriers (`limits.BARRIERS`).
+    scratchpad_bytes : int
+        Bytes of the scratchpad (`limits.SCRATCHPAD_BYTES`).
+
+    Members
+    -------
+    i_commands : stream of :func:`hw.tma.standalone.operations.unit_command_layout`
+    o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
+        One per command.
+    i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
+        Of the bank of barriers: one port and one waiter of :class:`hw.tma.barrier_bank.BarrierBank`.
+    i_writes, i_reads, o_data
+        Of the scratchpad, as in :class:`hw.tma.standalone.scratchpad.Scratchpad`.
+    o_groups_read, o_groups_stored
+        Groups of stores whose vectors have left the scratchpad, and that are visible in memory.
+    axi : AXI4 manager port
+    i_drain
+        Start no new burst.
+    o_idle
+        No burst is open or unanswered.
+
+    Raises
+    ------
+    BadInputError
+        If a parameter lies outside its domain.
+    """
+
+    i_commands: stream.Interface
+    o_completions: stream.Interface
+    i_operations: stream.Interface
+    o_answers: Any
+    i_waits: stream.Interface
+    o_waits: stream.Interface
+    o_phases: Signal
+    o_flags: Signal
+    o_valid: Signal
+    i_writes: stream.Interface
+    i_reads: stream.Interface
+    o_data: Any
+    o_groups_read: Signal
+    o_groups_stored: Signal
+    axi: Axi4Interface
+    i_drain: Signal
+    o_idle: Signal
+
+    def __init__(
+        self,
+        *,
+        width_bits: int = 256,
+        address_bits: int = 48,
+        landing_beats: int = 256,
+        outstanding: int = 64,
+        descriptors: int = 8,
+        barriers: int = 32,
+        scratchpad_bytes: int = 65_536,
+    ) -> None:
+        limits.LINK_BITS.require("Width in bits", width_bits)
+        limits.AXI_ADDRESS_BITS.require("Address bits", address_bits)
+        limits.LANDING_BEATS.require("Landing beats", landing_beats)
+        limits.OUTSTANDING.require("Outstanding bursts", outstanding)
+        limits.CACHED_DESCRIPTORS.require("Cached descriptors", descriptors)
+        limits.BARRIERS.require("Barriers", barriers)
+        limits.SCRATCHPAD_BYTES.require("Scratchpad bytes", scratchpad_bytes)
+        self._layouts = TmaLayouts(width_bits, address_bits, 1, _FEATURES)
+        self._vectors = vectors = scratchpad_bytes * 8 // width_bits
+        self._sizes = {"landing_beats": landing_beats, "outstanding": outstanding}
+        self._descriptors = descriptors
+        self._barriers = barriers
+        answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**_MOST))})
+        read = wiring.Signature({"valid": Out(1), "data": Out(width_bits)})
+        super().__init__(
+            {
+                "i_commands": In(stream.Signature(unit_command_layout(address_bits))),
+                "o_completions": Out(stream.Signature(completion_layout)),
+                "i_operations": In(stream.Signature(barrier_operation_layout(**_MOST))),
+                "o_answers": Out(answer),
+                "i_waits": In(stream.Signature(barrier_wait_layout)),
+                "o_waits": Out(stream.Signature(barrier_result_layout)),
+                "o_phases": Out(barriers),
+                "o_flags": Out(barriers),
+                "o_valid": Out(barriers),
+                "i_writes": In(stream.Signature(scratchpad_write_layout(width_bits, vectors))),
+                "i_reads": In(stream.Signature(range(vectors))),
+                "o_data": Out(read),
+                "o_groups_read": Out(GROUP_BITS),
+                "o_groups_stored": Out(GROUP_BITS),
+                "axi": Out(Axi4Signature(data_bits=width_bits, address_bits=address_bits)),
+                "i_drain": In(1),
+                "o_idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        layouts = self._layouts
+        places = {"vectors": self._vectors, "descriptors": self._descriptors}
+        engine = TmaEngine(
+            width_bits=layouts.width_bits,
+            address_bits=layouts.address_bits,
+            descriptors=self._descriptors,
+            load_streams=1,
+            store_streams=1,
+            features=layouts.features,
+            **self._sizes,
+        )
+        dispatcher = Dispatcher(layouts, **places)
+        cache = DescriptorCache(
+            data_bits=layouts.width_bits,
+            address_bits=layouts.address_bits,
+            descriptors=self._descriptors,
+        )
+        completions = CompletionMux(sources=3)
+        m.submodules.engine = shared(engine)
+        m.submodules.dispatcher = shared(dispatcher)
+        m.submodules.cache = shared(cache)
+        m.submodules.completions = shared(completions)
+        wiring.connect(m, wiring.flipped(self.i_commands), dispatcher.i_commands)
+        wiring.connect(m, cache.o_write, engine.i_descriptor_write)
+        wiring.connect(m, dispatcher.o_completions, completions.i_streams[0])
+        wiring.connect(m, completions.o_stream, wiring.flipped(self.o_completions))
+        m.d.comb += [
+            cache.i_pointer.eq(dispatcher.o_pointer),
+            cache.i_use.eq(dispatcher.o_use),
+            cache.i_invalidate.eq(dispatcher.o_invalidate),
+            cache.i_fetch.eq(dispatcher.o_fetch),
+            dispatcher.i_hit.eq(cache.o_hit),
+            dispatcher.i_entry.eq(cache.o_entry),
+            dispatcher.i_busy.eq(cache.o_busy),
+            dispatcher.i_done.eq(cache.o_done),
+            dispatcher.i_code.eq(cache.o_code),
+        ]
+        tickets = []
+        sides = (
+            (engine.i_load_commands[0], engine.o_load_reports),
+            (engine.i_store_commands[0], engine.o_store_reports),
+        )
+        for number, (commands, reports) in enumerate(sides):
+            queue = TicketQueue(layouts, **places)
+            m.submodules[f"tickets{number}"] = shared(queue)
+            wiring.connect(m, dispatcher.o_commands[number], commands)
+            wiring.connect(m, dispatcher.o_tags[number], queue.i_tags)
+            wiring.connect(m, reports, queue.i_reports)
+            m.d.comb += [
+                cache.i_freed[number].valid.eq(queue.o_freed.valid),
+                cache.i_freed[number].entry.eq(queue.o_freed.entry),
+            ]
+            tickets.append(queue.o_tickets)
+        self._move_boxes(m, engine, tickets, completions)
+        self._share_port(m, engine, cache)
+        return m
+
+    def _move_boxes(
+        self,
+        m: Module,
+        engine: TmaEngine,
+        tickets: list[stream.Interface],
+        completions: CompletionMux,
+    ) -> None:
+        """Scratchpad, its boxes, and their ends, with the bank of barriers."""
+        layouts = self._layouts
+        scratchpad = Scratchpad(width_bits=layouts.width_bits, vectors=self._vectors)
+        loader = BoxLoader(layouts, vectors=self._vectors)
+        storer = BoxStorer(layouts, vectors=self._vectors)
+        loads = LoadEnds(beat_shift=layouts.beat_shift, **_MOST)
+        stores = StoreEnds()
+        bank = BarrierBank(barriers=self._barriers, ports=2, **_MOST)
+        m.submodules.scratchpad = shared(scratchpad)
+        m.submodules.loader = shared(loader)
+        m.submodules.storer = shared(storer)
+        m.submodules.loads = shared(loads)
+        m.submodules.stores = shared(stores)
+        m.submodules.bank = shared(bank)
+        for source, target in (
+            (tickets[0], loader.i_tickets),
+            (engine.o_loaded[0], loader.i_stream),
+            (loader.o_writes, scratchpad.i_box_write),
+            (loader.o_loaded, loads.i_loaded),
+            (loads.o_operation, bank.i_operations[0]),
+            (loads.o_completions, completions.i_streams[1]),
+            (tickets[1], storer.i_tickets),
+            (storer.o_reads, scratchpad.i_box_read),
+            (storer.o_stream, engine.i_vectors[0]),
+            (storer.o_ended, stores.i_ended),
+            (stores.o_completions, completions.i_streams[2]),
+            (wiring.flipped(self.i_operations), bank.i_operations[1]),
+            (wiring.flipped(self.i_waits), bank.i_waits[0]),
+            (bank.o_waits[0], wiring.flipped(self.o_waits)),
+            (wiring.flipped(self.i_writes), scratchpad.i_writes),
+            (wiring.flipped(self.i_reads), scratchpad.i_reads),
+        ):
+            wiring.connect(m, source, target)
+        m.d.comb += [
+            loader.i_response.eq(engine.o_loaded_response),
+            storer.i_data.eq(scratchpad.o_box_data),
+            stores.i_stored.eq(engine.o_stored),
+            stores.i_response.eq(engine.o_stored_response),
+            self.o_groups_read.eq(stores.o_groups_read),
+            self.o_groups_stored.eq(stores.o_groups_stored),
+            loads.i_answer.valid.eq(bank.o_answers[0].valid),
+            loads.i_answer.payload.eq(bank.o_answers[0].payload),
+            self.o_answers.valid.eq(bank.o_answers[1].valid),
+            self.o_answers.payload.eq(bank.o_answers[1].payload),
+            self.o_phases.eq(bank.o_phases),
+            self.o_flags.eq(bank.o_flags),
+            self.o_valid.eq(bank.o_valid),
+            self.o_data.valid.eq(scratchpad.o_data.valid),
+            self.o_data.data.eq(scratchpad.o_data.data),
+        ]
+
+    def _share_port(self, m: Module, engine: TmaEngine, cache: DescriptorCache) -> None:
+        """Reads of boxes and of descriptors, and writes of boxes, on the AXI4 port."""
+        layouts = self._layouts
+        reads = ReadMux(data_bits=layouts.width_bits, address_bits=layouts.address_bits)
+        m.submodules.reads = shared(reads)
+        wiring.connect(m, cache.axi, reads.i_managers[1])
+        boxes = reads.i_managers[0]
+        for wire, member in self.axi.signature.members.items():
+            port = getattr(self.axi, wire)
+            if wire in reads.axi.signature.members:
+                inner, outer = getattr(engine.axi, wire), getattr(boxes, wire)
+                m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)
+                inner = getattr(reads.axi, wire)
+            else:
+                inner = getattr(engine.axi, wire)
+            m.d.comb += port.eq(inner) if member.flow == Out else inner.eq(port)
+        m.d.comb += [
+            engine.i_drain.eq(self.i_drain),
+            cache.i_drain.eq(self.i_drain),
+            self.o_idle.eq(engine.o_idle & cache.o_idle),
+        ]
