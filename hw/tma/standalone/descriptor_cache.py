@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -156,7 +156,7 @@ class DescriptorCache(Component):
             self.axi,
             offered=chosen & ~self.i_drain,
             address=pointer >> (beat_bytes.bit_length() - 1),
-            length=beats - 1,
+            length=Const(beats - 1, 8),
             most=1,
         )
         with m.If(issue):

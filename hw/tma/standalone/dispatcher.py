@@ -1,4 +1,4 @@
-"""Dispatcher of a stand-alone TMA unit: commands to the engines, once their descriptors are there."""
+"""Dispatcher of a TMA unit: commands to the engines, once their descriptors are there."""
 
 from collections.abc import Sequence
 from typing import Any

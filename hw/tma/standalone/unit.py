@@ -64,7 +64,7 @@ class TmaUnit(Component):
     o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
         One per command.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
-        Of the bank of barriers: one port and one waiter of :class:`hw.tma.barrier_bank.BarrierBank`.
+        One port and one waiter of the :class:`hw.tma.barrier_bank.BarrierBank`.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.scratchpad.Scratchpad`.
     o_groups_read, o_groups_stored

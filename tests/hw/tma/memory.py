@@ -3,7 +3,7 @@
 The rules of AXI4 itself are checked beside it (`tests.hw.lib.checked_port`).
 """
 
-from collections import deque
+from collections import Counter, defaultdict, deque
 
 import numpy as np
 
@@ -20,11 +20,25 @@ class AxiMemory:
     ``latency`` cycles pass from an address to its first data, ``jitter`` more at random; each
     channel's ready, and each R beat, waits with probability ``stall``. ``readable`` and
     ``writable`` are lists of (start, end); an access outside is a violation. ``errors`` maps
-    ("read" or "write", number of the beat or burst) to a response code.
+    ("read" or "write", number of the beat or burst) to a response code; ``failing`` holds the
+    (start, end, code) of addresses that answer with it. With ``interleaves``, read data of bursts
+    of different IDs come interleaved, in any order.
     """
 
     def __init__(
-        self, axi, data, rng, *, latency=4, jitter=0, stall=0.0, readable=(), writable=(), errors=()
+        self,
+        axi,
+        data,
+        rng,
+        *,
+        latency=4,
+        jitter=0,
+        stall=0.0,
+        readable=(),
+        writable=(),
+        errors=(),
+        failing=(),
+        interleaves=False,
     ):
         self.axi = axi
         self.data = data
@@ -35,6 +49,8 @@ class AxiMemory:
         self.readable = list(readable)
         self.writable = list(writable)
         self.errors = dict(errors)
+        self.failing = list(failing)
+        self.interleaves = interleaves
         self.cycle = 0
         self.read_beats = []  # cycle of each R transfer
         self.write_beats = []  # cycle of each W transfer
@@ -46,17 +62,26 @@ class AxiMemory:
         self.refused_read_data = 0
         self.reads = hasattr(axi, "arvalid")
         self.writes = hasattr(axi, "awvalid")
-        self._reading = deque()  # (cycle due, address, last, burst's first beat)
+        self._reading = defaultdict(deque)  # (cycle due, address, last, ID) of each order
+        self._order = 0  # that of the beat on R
         self._write_bursts = deque()
         self._write_data = deque()
         self._responses = deque()
         self._answered = 0
-        self._last_due = 0
+        self._last_due = Counter()
 
     @property
     def quiet(self):
         """Nothing is owed by either side."""
-        return not (self._reading or self._write_bursts or self._write_data or self._responses)
+        reading = any(self._reading.values())
+        return not (reading or self._write_bursts or self._write_data or self._responses)
+
+    def _response(self, kind, number, start, end):
+        """Response to a beat or a burst of this number and these addresses."""
+        for low, high, code in self.failing:
+            if start < high and low < end:
+                return code
+        return self.errors.get((kind, number), 0)
 
     def _shown(self, ctx, channel, *names):
         return [ctx.get(getattr(self.axi, channel + name)) for name in names]
@@ -102,27 +127,35 @@ class AxiMemory:
             beat = len(axi.rdata) // 8
             self._check_burst(address, length + 1, size, burst, self.readable)
             self.read_bursts.append((address, length + 1))
-            due = max(self.cycle + self._wait(), self._last_due)
-            self._last_due = due
+            id = ctx.get(axi.arid)
+            order = id if self.interleaves else 0
+            due = max(self.cycle + self._wait(), self._last_due[order])
+            self._last_due[order] = due
             for number in range(length + 1):
-                self._reading.append((due, address + number * beat, number == length))
+                place = address + number * beat
+                self._reading[order].append((due, place, number == length, id))
             self.outstanding += 1
             self.most_outstanding = max(self.most_outstanding, self.outstanding)
 
     def _read(self, ctx, axi, showing):
         beat = len(axi.rdata) // 8
-        if not showing and self._reading and self._reading[0][0] <= self.cycle and self._ready():
-            _, address, last = self._reading[0]
+        due = [
+            order for order, beats in self._reading.items() if beats and beats[0][0] <= self.cycle
+        ]
+        if not showing and due and self._ready():
+            self._order = due[0] if len(due) == 1 else self.rng.choice(due)
+            _, address, last, id = self._reading[self._order][0]
             word = int.from_bytes(self.data[address : address + beat].tobytes(), "little")
             ctx.set(axi.rdata, word)
-            ctx.set(axi.rresp, self.errors.get(("read", len(self.read_beats)), 0))
+            response = self._response("read", len(self.read_beats), address, address + beat)
+            ctx.set(axi.rresp, response)
+            ctx.set(axi.rid, id)
             ctx.set(axi.rlast, last)
             showing = True
         ctx.set(axi.rvalid, showing)
         if showing and ctx.get(axi.rready):
             self.read_beats.append(self.cycle)
-            self.outstanding -= self._reading[0][2]
-            self._reading.popleft()
+            self.outstanding -= self._reading[self._order].popleft()[2]
             return False
         self.refused_read_data += showing
         return showing
@@ -153,6 +186,7 @@ class AxiMemory:
 
     def _commit(self, axi, address, length):
         beat = len(axi.wdata) // 8
+        start = address
         for _ in range(length):
             word, strobe = self._write_data.popleft()
             enabled = [i for i in range(beat) if strobe >> i & 1]
@@ -161,12 +195,13 @@ class AxiMemory:
             address += beat
         due = self.cycle + self._wait()
         if self._responses:
-            due = max(due, self._responses[-1])
-        self._responses.append(due)
+            due = max(due, self._responses[-1][0])
+        self._responses.append((due, start, address))
 
     def _respond(self, ctx, axi, showing):
-        if not showing and self._responses and self._responses[0] < self.cycle and self._ready():
-            ctx.set(axi.bresp, self.errors.get(("write", self._answered), 0))
+        if not showing and self._responses and self._responses[0][0] < self.cycle and self._ready():
+            _, start, end = self._responses[0]
+            ctx.set(axi.bresp, self._response("write", self._answered, start, end))
             showing = True
         ctx.set(axi.bvalid, showing)
         if showing and ctx.get(axi.bready):
