@@ -1,0 +1,138 @@
+"""A stand-alone TMA unit with its memory, for Amaranth's simulator, and what it must do in numpy."""
+
+import random
+
+import numpy as np
+from amaranth.hdl import ResetInserter, Signal
+from amaranth.sim import Simulator
+
+from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
+from hw.tma.standalone.operations import TmaOperation
+from hw.tma.standalone.unit import TmaUnit
+from tests.hw.lib.checked_port import CheckedPort
+from tests.hw.tma.bank_bench import fields_of, offer
+from tests.hw.tma.memory import AxiMemory
+
+__all__ = ["UnitBench", "place_of", "swizzled_places"]
+
+_OUTSTANDING = 16
+#: Cycles after which what has not happened is taken for lost.
+_PATIENCE = 30_000
+
+
+def swizzled_places(local, size, swizzle):
+    """Scratchpad address of each byte of a dense box from address ``local`` on."""
+    places = np.arange(local, local + size)
+    exchange = (places >> 7) & ((1 << swizzle.value) - 1)
+    return places ^ (exchange << 4)
+
+
+def place_of(descriptor, capacity, width_bits):
+    """Step of the addresses at which a box may begin, and the greatest one, below 0 if none."""
+    step = width_bits // 8 if descriptor.swizzle is Swizzle.NONE else 128
+    return step, (capacity - descriptor.box_bytes) // step * step
+
+
+class UnitBench:
+    """A unit, its memory and its completions; actors are added by the tests."""
+
+    def __init__(self, data, *, seed=0, width_bits=64, capacity=4096, entries=4, **memory):
+        self.unit = TmaUnit(
+            width_bits=width_bits,
+            address_bits=32,
+            landing_beats=64,
+            outstanding=_OUTSTANDING,
+            descriptors=entries,
+            barriers=8,
+            scratchpad_bytes=capacity,
+        )
+        self.width_bits = width_bits
+        self.capacity = capacity
+        self.beat = width_bits // 8
+        self.rng = random.Random(seed)
+        self.data = data
+        self.memory = AxiMemory(self.unit.axi, data, self.rng, **memory)
+        self.completions = []
+        self.stall = 0.0
+        self.reset = Signal()
+        checked = CheckedPort(self.unit, self.unit.axi, outstanding=_OUTSTANDING + 1)
+        self.simulator = Simulator(ResetInserter(self.reset)(checked))
+        self.simulator.add_clock(1e-6)
+        self.simulator.add_testbench(self.memory.run, background=True)
+        self.simulator.add_testbench(self._complete, background=True)
+
+    def run(self, *actors):
+        for actor in actors:
+            self.simulator.add_testbench(actor)
+        self.simulator.run()
+
+    def describe(self, address, descriptor):
+        """Put a descriptor, or its bytes, into memory."""
+        packed = descriptor if isinstance(descriptor, bytes) else descriptor.pack()
+        self.data[address : address + DESCRIPTOR_BYTES] = np.frombuffer(packed, np.uint8)
+
+    async def _complete(self, ctx):
+        port = self.unit.o_completions
+        while True:
+            ready = self.stall == 0.0 or self.rng.random() >= self.stall
+            ctx.set(port.ready, ready)
+            *_, valid, payload = await ctx.tick().sample(port.valid, port.payload)
+            if valid and ready:
+                self.completions.append((int(payload.id), int(payload.code)))
+
+    async def command(self, ctx, operation, descriptor=0, coordinates=(), *, id, **fields):
+        """Give a command."""
+        port = self.unit.i_commands
+        whole = {"local": 0, "barrier": 0, "signals": 0} | fields
+        whole |= {"descriptor": descriptor, "id": id}
+        whole["coordinates"] = [*coordinates, *[0] * (5 - len(coordinates))]
+        code = operation.value if isinstance(operation, TmaOperation) else operation
+        for name, value in whole.items():
+            ctx.set(port.payload[name], value)
+        ctx.set(port.payload.operation.as_value(), code)
+        ctx.set(port.valid, 1)
+        await ctx.tick().until(port.ready)
+        ctx.set(port.valid, 0)
+
+    async def completed(self, ctx, count):
+        """Wait until so many commands have completed."""
+        for _ in range(_PATIENCE):
+            if len(self.completions) >= count:
+                return
+            await ctx.tick()
+        raise AssertionError(f"{len(self.completions)} of {count} commands completed")
+
+    async def operate(self, ctx, operation, barrier, **fields):
+        """Apply an operation of the user at a barrier, and return its answer."""
+        port, answer = self.unit.i_operations, self.unit.o_answers
+        whole = {"operation": operation.value, "barrier": barrier, "arrivals": 0, "bytes": 0}
+        offer(ctx, port, whole | {"failed": 0} | fields)
+        await ctx.tick().until(port.ready)
+        ctx.set(port.valid, 0)
+        assert ctx.get(answer.valid)
+        return fields_of(ctx, answer.payload, ("phase", "pending", "tx", "flag", "error"))
+
+    async def fill(self, ctx, start, content):
+        """Write bytes into the scratchpad."""
+        port = self.unit.i_writes
+        for at in range(0, len(content), self.beat):
+            word = int.from_bytes(content[at : at + self.beat].tobytes(), "little")
+            ctx.set(port.payload.vector, (start + at) // self.beat)
+            ctx.set(port.payload.data, word)
+            ctx.set(port.payload.strobe, (1 << self.beat) - 1)
+            ctx.set(port.valid, 1)
+            await ctx.tick()
+        ctx.set(port.valid, 0)
+
+    async def content(self, ctx):
+        """All bytes of the scratchpad."""
+        port, answer = self.unit.i_reads, self.unit.o_data
+        words = []
+        ctx.set(port.valid, 1)
+        for number in range(self.capacity // self.beat):
+            ctx.set(port.payload, number)
+            await ctx.tick()
+            assert ctx.get(answer.valid)
+            words.append(int(ctx.get(answer.data)).to_bytes(self.beat, "little"))
+        ctx.set(port.valid, 0)
+        return np.frombuffer(b"".join(words), np.uint8)
