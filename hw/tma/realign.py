@@ -13,10 +13,13 @@ from hw.tma.layouts import TmaLayouts
 __all__ = ["BeatsToVectors", "VectorsToBeats"]
 
 
-def _rotate_right(value: Value, positions: Value, unit: int) -> Value:
+def _rotate_right(m: Module, value: Value, positions: Value, unit: int) -> Value:
     """Barrel rotator to the right by whole units, one stage per bit of ``positions``."""
-    for stage in range(len(positions)):
-        value = Mux(positions[stage], value.rotate_right(unit << stage), value)
+    for number in range(len(positions)):
+        # A signal each: an expression of all stages would grow threefold by stage.
+        stage = Signal(len(value), name=f"rotated{number}")
+        m.d.comb += stage.eq(value)
+        value = Mux(positions[number], stage.rotate_right(unit << number), stage)
     return value
 
 
@@ -121,7 +124,7 @@ class BeatsToVectors(Component):
         if TmaFeature.NAN_FILL in self._layouts.features:
             kept |= ~_spread(slots.keep) & self._fill(plan.fill)
         m.d.comb += [
-            rotated.eq(_rotate_right(kept, plan.offset, 8)),
+            rotated.eq(_rotate_right(m, kept, plan.offset, 8)),
             # In a skewed row, the last `offset` bytes of a vector come with the newer beat.
             fresh.eq(_below(plan.offset, beat_bytes)[::-1] | ~slots.skewed.replicate(beat_bytes)),
             vector.data.eq(_select(fresh, rotated, carry)),
@@ -251,7 +254,7 @@ class VectorsToBeats(Component):
         older = Signal(beat_bytes)
         # A left rotation by the offset, as a right rotation by its complement.
         m.d.comb += [
-            rotated.eq(_rotate_right(vector, (-plan.offset)[: len(plan.offset)], 8)),
+            rotated.eq(_rotate_right(m, vector, (-plan.offset)[: len(plan.offset)], 8)),
             older.eq(_below(plan.offset, beat_bytes)),
             write.data.eq(_select(older, carry, rotated)),
             write.strobe.eq(Mux(self.i_drain, 0, slots.keep)),

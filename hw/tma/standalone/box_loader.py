@@ -90,7 +90,7 @@ class BoxLoader(Component):
             place.eq(ticket.vector + moved),
             exchange.eq(exchange_of(place, ticket.swizzle, shift)),
             write.vector.eq(swizzled(place, exchange, shift)),
-            write.data.eq(reordered(vector.data, exchange)),
+            write.data.eq(reordered(m, vector.data, exchange)),
             write.strobe.eq(-1),
             # The last vector of a box leaves only together with its end.
             offered.eq(

@@ -116,7 +116,7 @@ class BoxStorer(Component):
         ]
         m.d.comb += [
             ahead.i_stream.valid.eq(arriving),
-            vector.data.eq(reordered(self.i_data, exchanged)),
+            vector.data.eq(reordered(m, self.i_data, exchanged)),
             vector.last.eq(ending),
         ]
         return m

@@ -1,6 +1,6 @@
 """Swizzle of a scratchpad: exchange of units of 16 bytes by the address."""
 
-from amaranth.hdl import Cat, Const, Mux, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from hw.arch.descriptor import Swizzle
 
@@ -22,13 +22,16 @@ def swizzled(vector: Value, exchange: Value, beat_shift: int) -> Value:
     return vector ^ Cat(Const(0, _UNIT), exchange)[beat_shift:]
 
 
-def reordered(data: Value, exchange: Value) -> Value:
+def reordered(m: Module, data: Value, exchange: Value) -> Value:
     """Data of a vector whose units are exchanged within it; its own inverse."""
     width = len(data)
     for bit in range(3):
         span = 128 << bit
         if span < width:
-            parts = [data[at : at + span] for at in range(0, width, span)]
+            # A signal each: an expression of all stages would grow threefold by stage.
+            stage = Signal(width, name=f"reordered{bit}")
+            m.d.comb += stage.eq(data)
+            parts = [stage[at : at + span] for at in range(0, width, span)]
             order = [number ^ 1 for number in range(len(parts))]
-            data = Mux(exchange[bit], Cat(parts[number] for number in order), data)
+            data = Mux(exchange[bit], Cat(parts[number] for number in order), stage)
     return data

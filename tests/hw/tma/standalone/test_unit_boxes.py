@@ -11,15 +11,19 @@ from hw.tma.standalone.operations import TmaOperation
 from tests.hw.tma.model import box_load, box_store, random_bytes, random_case
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places
 
-_READABLE, _WRITABLE = (0x2000, 0x4000), (0x4000, 0x6000)
 _TABLE = 0x1000
 _KINDS = 10
 _COMMANDS = 60
 
 
-def _kinds(rng, width_bits, side, half):
-    """Descriptors of one side, with coordinates; their boxes fit half of the scratchpad."""
-    region = _READABLE if side is TmaOperation.LOAD else _WRITABLE
+def _regions(width_bits):
+    """Memory that is read, and memory that is written, after the table of descriptors."""
+    start, size = 0x2000, max(0x2000, 64 * width_bits)
+    return (start, start + size), (start + size, start + 2 * size)
+
+
+def _kinds(rng, width_bits, region, half):
+    """Descriptors of tensors in a region, with coordinates; boxes of a quarter scratchpad."""
     kinds = []
     while len(kinds) < _KINDS // 2:
         kind = random_case(
@@ -42,21 +46,22 @@ def _kinds(rng, width_bits, side, half):
 )
 def test_random_boxes_are_those_of_numpy(width_bits, capacity, memory, seed):
     rng = random.Random(seed)
-    data = random_bytes(seed, 0x6000)
+    readable, writable = _regions(width_bits)
+    data = random_bytes(seed, writable[1])
     bench = UnitBench(
         data,
         seed=seed,
         width_bits=width_bits,
         capacity=capacity,
-        readable=[_READABLE, (_TABLE, _READABLE[0])],
-        writable=[_WRITABLE],
+        readable=[readable, (_TABLE, readable[0])],
+        writable=[writable],
         **memory,
     )
     bench.stall = rng.choice([0.0, 0.5])
     half = capacity // 2
     kinds = {
-        side: _kinds(rng, width_bits, side, half)
-        for side in (TmaOperation.LOAD, TmaOperation.STORE)
+        side: _kinds(rng, width_bits, region, half)
+        for side, region in ((TmaOperation.LOAD, readable), (TmaOperation.STORE, writable))
     }
     pointers = {}
     for number, (side, index) in enumerate((s, i) for s in kinds for i in range(_KINDS // 2)):

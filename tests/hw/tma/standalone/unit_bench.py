@@ -1,4 +1,4 @@
-"""A stand-alone TMA unit with its memory, for Amaranth's simulator, and what it must do in numpy."""
+"""A stand-alone TMA unit with its memory, for Amaranth's simulator, and swizzled addresses."""
 
 import random
 
