@@ -86,7 +86,7 @@ def test_a_wrong_last_write_strobe_is_caught(monkeypatch):
 
 
 def test_a_missing_zero_fill_is_caught(monkeypatch):
-    faulty = mutant(realign, "beat & _spread(slots.keep)", "beat")
+    faulty = mutant(realign, "beat.data & _spread(slots.keep)", "beat.data")
     monkeypatch.setattr(
         importlib.import_module("hw.tma.load"), "BeatsToVectors", faulty.BeatsToVectors
     )
