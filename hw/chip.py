@@ -21,7 +21,7 @@ from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.places import agcu_places, row_segments
-from hw.arch.registers import HOST_ADDRESS_BITS
+from hw.arch.registers.chip_registers import HOST_ADDRESS_BITS
 from hw.arch.unit_kind import AGCU
 from hw.command.processor import CommandProcessor
 from hw.emit.shared import shared

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from docs.tools import area_tables, chip_tables, contract_tables, softmax_tables
 from docs.tools.markdown import table
 from hw.arch.counters import counter_table
-from hw.arch.registers import register_table
+from hw.arch.registers.chip_registers import REGISTERS
+from hw.arch.registers.register_fields import register_table
 from hw.lib.axi_rules import rule_rows
 from hw.numeric.formats import format_table
 from sw.ir.element_operations import element_table
@@ -45,7 +46,9 @@ def _axi_rules() -> str:
 GENERATED: Mapping[str, Generated] = MappingProxyType(
     {
         "configurations": Generated("README.md", chip_tables.parameters, slow=False),
-        "registers": Generated("docs/command.md", register_table, slow=False),
+        "registers": Generated(
+            "docs/command.md", functools.partial(register_table, REGISTERS), slow=False
+        ),
         "counters": Generated("docs/chip.md", counter_table, slow=False),
         "element-operations": Generated("docs/ir.md", element_table, slow=False),
         "number-formats": Generated("docs/numerics.md", format_table, slow=False),

@@ -4,7 +4,7 @@ from amaranth.lib import enum
 
 from hw.arch.config import ChipConfig
 from hw.arch.counters import unit_kinds
-from hw.arch.registers import register
+from hw.arch.registers.chip_registers import register
 
 __all__ = [
     "BarrierError",

@@ -11,14 +11,14 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.counters import COUNTER_BITS, counter_index
 from hw.arch.launch import ENTRY_NUMBER_BITS, trace_layout
 from hw.arch.limits import COUNTER_NUMBER_BITS, COUNTER_WORDS
-from hw.arch.registers import (
+from hw.arch.registers.chip_registers import (
     HOST_ADDRESS_BITS,
     ID,
     MAP_VERSION,
     REGISTERS,
-    RegisterAccess,
     register,
 )
+from hw.arch.registers.register_fields import RegisterAccess
 from hw.command.launch_timer import times_layout
 from hw.lib.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component

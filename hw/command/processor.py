@@ -24,7 +24,7 @@ from hw.arch.limits import (
     UNIT_COUNT,
 )
 from hw.arch.places import chip_segments
-from hw.arch.registers import HOST_ADDRESS_BITS
+from hw.arch.registers.chip_registers import HOST_ADDRESS_BITS
 from hw.command.argument_reader import argument_write_layout
 from hw.command.burst_reader import BurstReader
 from hw.command.fetch import LaunchFetcher

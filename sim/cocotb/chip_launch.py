@@ -10,7 +10,7 @@ import numpy as np
 from cocotb.triggers import Event, FallingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
-from hw.arch.registers import register
+from hw.arch.registers.chip_registers import register
 from sim.cocotb.bench_support import start
 from sim.cocotb.stalled_channels import stall_channels
 

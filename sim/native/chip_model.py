@@ -10,7 +10,8 @@ from typing import Literal
 from gen.design import Design
 from hw.arch.config import ChipConfig
 from hw.arch.errors import TilewrightError
-from hw.arch.registers import REGISTERS, Register, register
+from hw.arch.registers.chip_registers import REGISTERS, register
+from hw.arch.registers.register_fields import Register
 from sim.closing import Closing
 from sim.launch_trace import TraceEvent, read_trace
 from sim.native.archive import build_parts

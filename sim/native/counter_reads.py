@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from hw.arch.config import ChipConfig
 from hw.arch.counters import counter_index, counter_numbers, unit_kinds
-from hw.arch.registers import register
+from hw.arch.registers.chip_registers import register
 
 __all__ = ["Registers", "read_counters", "some_unit_works"]
 

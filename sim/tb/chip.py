@@ -18,7 +18,7 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.limits import COUNTER_WORDS
-from hw.arch.registers import REGISTERS
+from hw.arch.registers.chip_registers import REGISTERS
 from hw.chip import Chip
 from sim.campaign.generators.images import chip_program_of, placed_image, routable_image
 from sim.campaign.generators.programs import Program, program_of, random_program

@@ -14,7 +14,7 @@ from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import IMAGE_VERSION
 from hw.arch.launch import LaunchEntry, alignment_bytes
 from hw.arch.limits import COUNTER_WORDS
-from hw.arch.registers import register
+from hw.arch.registers.chip_registers import register
 from hw.command.argument_reader import argument_write_layout
 from hw.command.processor import CommandProcessor
 from hw.numeric.division import ceil_div

@@ -10,7 +10,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
 from hw.arch.counters import COUNTER_BITS
 from hw.arch.limits import COUNTER_WORDS
-from hw.arch.registers import ID, MAP_VERSION, REGISTERS, register
+from hw.arch.registers.chip_registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host_port import HostPort
 from hw.command.launch_timer import times_layout
 from hw.numeric.division import ceil_div

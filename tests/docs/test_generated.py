@@ -10,7 +10,7 @@ from docs.tools.figures import Figure, figures, tables
 from docs.tools.generated import GENERATED, PICTURES
 from docs.tools.numbers import unaccounted
 from hw.arch.counters import counter_numbers
-from hw.arch.registers import REGISTERS
+from hw.arch.registers.chip_registers import REGISTERS
 from hw.arch.unit_kind import UNIT_KINDS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from hw.arch.launch import (
     pack_arguments,
     pack_list,
 )
-from hw.arch.registers import register
+from hw.arch.registers.chip_registers import register
 from hw.command.processor import CommandProcessor
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
 from hw.lib.config_segment import ConfigSegment

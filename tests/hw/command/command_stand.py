@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.registers import HOST_ADDRESS_BITS, register
+from hw.arch.registers.chip_registers import HOST_ADDRESS_BITS, register
 from hw.command.argument_reader import argument_write_layout
 from hw.command.processor import CommandProcessor
 from hw.emit.shared import shared

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from hw.agcu.unit import Agcu
 from hw.arch.config import named
 from hw.arch.places import row_segments
-from hw.arch.registers import register
+from hw.arch.registers.chip_registers import register
 from hw.arch.unit_kind import AGCU
 from hw.command.processor import CommandProcessor
 from hw.lib.config_segment import ConfigSegment

@@ -1,24 +1,16 @@
 """Register map of the host port: the one declaration for hardware, host and documentation."""
 
-import dataclasses
-import enum
-
-from amaranth.lib import data
-
 from hw.arch.counters import COUNTER_BITS
 from hw.arch.launch import ENTRY_NUMBER_BITS
 from hw.arch.limits import COUNTER_NUMBER_BITS, COUNTER_WORDS, FABRIC_ROWS
+from hw.arch.registers.register_fields import Field, Register, RegisterAccess, word_register
 
 __all__ = [
     "HOST_ADDRESS_BITS",
     "ID",
     "MAP_VERSION",
     "REGISTERS",
-    "RegisterAccess",
-    "Field",
-    "Register",
     "register",
-    "register_table",
 ]
 
 #: Address space of the host port: 4 KiB; SLVERR beyond the last register.
@@ -29,64 +21,17 @@ ID = int.from_bytes(b"TILE", "little")
 MAP_VERSION = 2
 
 
-class RegisterAccess(enum.Enum):
-    """Effect of a write on a field."""
-
-    #: Read-only; a write answers SLVERR if the register has no other field.
-    READ_ONLY = "RO"
-    READ_WRITE = "RW"
-    #: Write 1 to act; writing 0 has no effect; reads as 0.
-    WRITE_ONE = "W1"
-    #: Write 1 to clear; writing 0 has no effect.
-    WRITE_ONE_CLEARS = "W1C"
-
-
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """Field of a register: bits from ``low`` upwards."""
-
-    name: str
-    low: int
-    bits: int
-    access: RegisterAccess
-    text: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Register:
-    """Register of 32 bits at a byte offset; bits of no field read as 0 and ignore writes."""
-
-    name: str
-    offset: int
-    fields: tuple[Field, ...]
-
-    @property
-    def writable(self) -> bool:
-        """Whether a write has an effect on some field."""
-        return any(field.access is not RegisterAccess.READ_ONLY for field in self.fields)
-
-    @property
-    def layout(self) -> data.FlexibleLayout:
-        """Layout of the register's fields, by their names."""
-        return data.FlexibleLayout(
-            max(field.low + field.bits for field in self.fields),
-            {field.name: data.Field(field.bits, field.low) for field in self.fields},
-        )
-
-
 _RO, _RW = RegisterAccess.READ_ONLY, RegisterAccess.READ_WRITE
 _W1, _W1C = RegisterAccess.WRITE_ONE, RegisterAccess.WRITE_ONE_CLEARS
 
 
-def _word(name: str, offset: int, access: RegisterAccess, text: str, bits: int = 32) -> Register:
-    return Register(name, offset, (Field("value", 0, bits, access, text),))
-
-
 #: Every register in order of offset.
 REGISTERS: tuple[Register, ...] = (
-    _word("ID", 0x00, _RO, f'"TILE" in memory order, {ID:#X}'.replace("0X", "0x")),
-    _word("VERSION", 0x04, _RO, f"version of the register map and the launch list, {MAP_VERSION}"),
-    _word("FINGERPRINT", 0x08, _RO, "configuration fingerprint that images must carry"),
+    word_register("ID", 0x00, _RO, f'"TILE" in memory order, {ID:#X}'.replace("0X", "0x")),
+    word_register(
+        "VERSION", 0x04, _RO, f"version of the register map and the launch list, {MAP_VERSION}"
+    ),
+    word_register("FINGERPRINT", 0x08, _RO, "configuration fingerprint that images must carry"),
     Register(
         "GEOMETRY",
         0x0C,
@@ -131,57 +76,61 @@ REGISTERS: tuple[Register, ...] = (
             Field("unit", 16, 8, _RO, "number of the unit, modulo 256"),
         ),
     ),
-    _word(
+    word_register(
         "ERROR_ENTRY", 0x1C, _RO, "entry of the launch list concerned, from 0", ENTRY_NUMBER_BITS
     ),
-    _word("LIST_ADDRESS_LO", 0x20, _RW, "address of the launch list, low half"),
-    _word("LIST_ADDRESS_HI", 0x24, _RW, "address of the launch list, high half"),
-    _word("LIST_ENTRIES", 0x28, _RW, "entries of the launch list", ENTRY_NUMBER_BITS),
-    _word("CYCLES_LO", 0x30, _RO, "cycles of the launch, low half; the read holds the high half"),
-    _word("CYCLES_HI", 0x34, _RO, "high half at the last read of CYCLES_LO"),
-    _word("LAUNCHES", 0x38, _RO, "successful launches since reset"),
-    _word(
+    word_register("LIST_ADDRESS_LO", 0x20, _RW, "address of the launch list, low half"),
+    word_register("LIST_ADDRESS_HI", 0x24, _RW, "address of the launch list, high half"),
+    word_register("LIST_ENTRIES", 0x28, _RW, "entries of the launch list", ENTRY_NUMBER_BITS),
+    word_register(
+        "CYCLES_LO", 0x30, _RO, "cycles of the launch, low half; the read holds the high half"
+    ),
+    word_register("CYCLES_HI", 0x34, _RO, "high half at the last read of CYCLES_LO"),
+    word_register("LAUNCHES", 0x38, _RO, "successful launches since reset"),
+    word_register(
         "FIRST_MAC",
         0x3C,
         _RO,
         "cycle of the launch, as CYCLES counts, of the first vector into an array; 0: none",
     ),
-    _word(
+    word_register(
         "COUNTER_SELECT",
         0x40,
         _RW,
         f"counter that COUNTER_LO reads: {COUNTER_WORDS} · unit + word",
         COUNTER_NUMBER_BITS,
     ),
-    _word("COUNTER_LO", 0x44, _RO, "low 32 bits; SLVERR if there is no such counter"),
-    _word(
+    word_register("COUNTER_LO", 0x44, _RO, "low 32 bits; SLVERR if there is no such counter"),
+    word_register(
         "COUNTER_HI",
         0x48,
         _RO,
         f"high {COUNTER_BITS - 32} bits at the last read of COUNTER_LO",
         COUNTER_BITS - 32,
     ),
-    _word(
+    word_register(
         "LAUNCH_CYCLES",
         0x4C,
         _RO,
         "cycles of the last entry outside its kernel: fetch, check, configuration",
     ),
-    _word(
+    word_register(
         "ENTRY_BEGIN_LO",
         0x50,
         _RO,
         "cycle, as CYCLES counts, in which the entry before the last ended, low half; 0: none",
     ),
-    _word("ENTRY_BEGIN_HI", 0x54, _RO, "high half at the last read of ENTRY_BEGIN_LO"),
-    _word(
+    word_register("ENTRY_BEGIN_HI", 0x54, _RO, "high half at the last read of ENTRY_BEGIN_LO"),
+    word_register(
         "TRACE_LO",
         0x58,
         _RO,
         "oldest trace event, low half; 0: none. The read removes it and holds the high half",
     ),
-    _word("TRACE_HI", 0x5C, _RO, "high half at the last read of TRACE_LO"),
-    _word("TRACE_DROPPED", 0x60, _RO, "trace events since the launch that found the ring full"),
+    word_register("TRACE_HI", 0x5C, _RO, "high half at the last read of TRACE_LO"),
+    word_register(
+        "TRACE_DROPPED", 0x60, _RO, "trace events since the launch that found the ring full"
+    ),
 )
 
 _BY_NAME = {each.name: each for each in REGISTERS}
@@ -196,17 +145,3 @@ def register(name: str) -> Register:
         If there is none.
     """
     return _BY_NAME[name]
-
-
-def register_table() -> str:
-    """Markdown table of the register map, as in the documentation."""
-    lines = ["| offset | register | bits | field | access | meaning |", "|---|---|---|---|---|---|"]
-    for each in REGISTERS:
-        for position, field in enumerate(each.fields):
-            head = f"0x{each.offset:02X} | `{each.name}`" if position == 0 else " | "
-            high = field.low + field.bits - 1
-            bits = f"{high}:{field.low}" if field.bits > 1 else f"{field.low}"
-            lines.append(
-                f"| {head} | {bits} | `{field.name}` | {field.access.value} | {field.text} |"
-            )
-    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Registers that a host reads and writes."""
