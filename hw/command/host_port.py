@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
@@ -18,10 +20,10 @@ from hw.arch.registers.chip_registers import (
     REGISTERS,
     register,
 )
-from hw.arch.registers.register_fields import RegisterAccess
 from hw.command.launch_timer import times_layout
-from hw.lib.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
+from hw.lib.axi import RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
+from hw.lib.register_port import answer_reads, take_writes
 
 __all__ = ["HostPort", "error_layout"]
 
@@ -202,64 +204,45 @@ class HostPort(Component):
         ):
             values |= {f"{name}_LO": value[:32], f"{name}_HI": held[name]}
             holds[f"{name}_LO"] = held[name].eq(high)
-        m.d.comb += axi.arready.eq(~axi.rvalid)
-        with m.If(axi.rvalid & axi.rready):
-            m.d.sync += axi.rvalid.eq(0)
-        with m.If(axi.arvalid & axi.arready):
-            m.d.sync += [axi.rvalid.eq(1), axi.rdata.eq(0), axi.rresp.eq(RESP_OKAY)]
-            with m.Switch(axi.araddr[2:]):
-                for each in REGISTERS:
-                    with m.Case(each.offset >> 2):
-                        m.d.sync += axi.rdata.eq(values[each.name])
-                        m.d.sync += holds.get(each.name, [])
-                        if each.name == "TRACE_LO":
-                            m.d.comb += self.o_trace_take.eq(1)
-                        if each.name in ("COUNTER_LO", "COUNTER_HI"):
-                            with m.If(no_counter):
-                                m.d.sync += [axi.rdata.eq(0), axi.rresp.eq(RESP_SLVERR)]
-                with m.Default():
-                    m.d.sync += axi.rresp.eq(RESP_SLVERR)
+
+        def no_such_counter() -> None:
+            with m.If(no_counter):
+                m.d.sync += [axi.rdata.eq(0), axi.rresp.eq(RESP_SLVERR)]
+
+        def hold(name: str) -> None:
+            m.d.sync += holds[name]
+            if name == "TRACE_LO":
+                m.d.comb += self.o_trace_take.eq(1)
+            if name == "COUNTER_LO":
+                no_such_counter()
+
+        effects: dict[str, Callable[[], None]] = {
+            name: functools.partial(hold, name) for name in holds
+        }
+        effects["COUNTER_HI"] = no_such_counter
+        answer_reads(m, axi, REGISTERS, values, effects=effects)
 
     def _take_writes(self, m: Module) -> None:
-        axi = self.axi
-        write = Signal()
-        refused = Signal(init=1)
-        m.d.comb += [
-            write.eq(axi.awvalid & axi.wvalid & ~axi.bvalid),
-            axi.awready.eq(write),
-            axi.wready.eq(write),
-        ]
         targets: dict[str, Value] = {
             "LIST_ADDRESS_LO": self.o_list_address[:32],
             "LIST_ADDRESS_HI": self.o_list_address[32:],
             "LIST_ENTRIES": self.o_list_entries,
             "COUNTER_SELECT": self._select,
         }
-        with m.If(axi.bvalid & axi.bready):
-            m.d.sync += axi.bvalid.eq(0)
-        with m.If(write):
-            m.d.sync += [axi.bvalid.eq(1), axi.bresp.eq(Mux(refused, RESP_SLVERR, RESP_OKAY))]
-        with m.If(write & axi.wstrb.all()), m.Switch(axi.awaddr[2:]):
-            for each in filter(lambda each: each.writable, REGISTERS):
-                with m.Case(each.offset >> 2):
-                    m.d.comb += refused.eq(0)
-                    word: Any = data.View(each.layout, axi.wdata[: each.layout.size])
-                    if each.name == "CONTROL":
-                        self._take_command(m, word, refused)
-                    elif each.name == "STATUS":
-                        with m.If(word.done):
-                            m.d.sync += self._done.eq(0)
-                        with m.If(word.error):
-                            m.d.sync += [
-                                self._failed.eq(0),
-                                self._cause.eq(0),
-                                self._cause_entry.eq(0),
-                            ]
-                    else:
-                        assert all(
-                            field.access is RegisterAccess.READ_WRITE for field in each.fields
-                        )
-                        m.d.sync += targets[each.name].eq(axi.wdata)
+
+        def clear(word: Any, refused: Signal) -> None:
+            with m.If(word.done):
+                m.d.sync += self._done.eq(0)
+            with m.If(word.error):
+                m.d.sync += [self._failed.eq(0), self._cause.eq(0), self._cause_entry.eq(0)]
+
+        take_writes(
+            m,
+            self.axi,
+            REGISTERS,
+            targets,
+            effects={"CONTROL": functools.partial(self._take_command, m), "STATUS": clear},
+        )
 
     def _take_command(self, m: Module, word: Any, refused: Signal) -> None:
         launches = word.launch & ~word.abort
