@@ -4,7 +4,15 @@ import re
 from typing import Protocol, cast
 
 import amaranth.back.rtlil as rtlil
-from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Value
+from amaranth.hdl import (
+    ClockSignal,
+    Elaboratable,
+    Instance,
+    Module,
+    ResetInserter,
+    ResetSignal,
+    Value,
+)
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -74,15 +82,19 @@ class Library:
 
 
 class _Shared(Elaboratable):
-    def __init__(self, component: Shareable) -> None:
+    def __init__(self, component: Shareable, reset: Value | None) -> None:
         self._component = component
+        self._reset = reset
 
     def elaborate(self, platform: object) -> object:
         if not isinstance(platform, Library):
-            return self._component
+            if self._reset is None:
+                return self._component
+            return ResetInserter(self._reset)(self._component)
+        reset = ResetSignal() if self._reset is None else ResetSignal() | self._reset
         ports: dict[str, object] = {}
         for name in platform.define(self._component):
-            ports[f"i_{name}"] = ClockSignal() if name == "clk" else ResetSignal()
+            ports[f"i_{name}"] = ClockSignal() if name == "clk" else reset
         for path, member, value in self._component.signature.flatten(self._component):
             wires = Value.cast(value)
             if len(wires) == 0:  # a token's payload; Verilog has no such port
@@ -93,9 +105,10 @@ class _Shared(Elaboratable):
         return Instance(self._component.definition_name, **ports)
 
 
-def shared(component: Shareable) -> Elaboratable:
+def shared(component: Shareable, *, reset: Value | None = None) -> Elaboratable:
     """Submodule of a component: in an emitted design, an instance of its one definition.
 
-    With any other platform (Amaranth's simulator) it is the component itself.
+    With any other platform (Amaranth's simulator) it is the component itself. ``reset`` resets it,
+    beside the reset of the clock domain.
     """
-    return _Shared(component)
+    return _Shared(component, reset)

@@ -12,10 +12,10 @@ from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.tma.commands import BOX_VECTORS_BITS
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.operations import COMMAND_ID_BITS
-from hw.tma.standalone.scratchpad import scratchpad_write_layout
 from hw.tma.standalone.swizzle import exchange_of, reordered, swizzled
 from hw.tma.standalone.tickets import ticket_layout
+from hw.tma.standalone.unit_commands import COMMAND_ID_BITS
+from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
 
 __all__ = ["BoxLoader", "loaded_layout"]
 
@@ -46,7 +46,7 @@ class BoxLoader(Component):
     i_tickets : stream of :func:`hw.tma.standalone.tickets.ticket_layout`
     i_stream, i_response
         Vectors of the boxes; with the last of a box, the responses that failed.
-    o_writes : stream of :func:`hw.tma.standalone.scratchpad.scratchpad_write_layout`
+    o_writes : stream of :func:`hw.tma.standalone.vector_scratchpad.scratchpad_write_layout`
     o_loaded : stream of :data:`loaded_layout`
         Must feed a buffer, whose ready ignores valid.
     """

@@ -12,9 +12,9 @@ from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.lib.stream import vector_layout, vector_signature
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.operations import COMMAND_ID_BITS
 from hw.tma.standalone.swizzle import exchange_of, reordered, swizzled
 from hw.tma.standalone.tickets import ticket_layout
+from hw.tma.standalone.unit_commands import COMMAND_ID_BITS
 
 __all__ = ["BoxStorer", "read_layout"]
 

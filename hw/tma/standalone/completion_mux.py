@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
-from hw.tma.standalone.operations import completion_layout
+from hw.tma.standalone.unit_commands import completion_layout
 
 __all__ = ["CompletionMux"]
 
@@ -27,7 +27,7 @@ class CompletionMux(Component):
 
     Members
     -------
-    i_streams, o_stream : streams of :data:`hw.tma.standalone.operations.completion_layout`
+    i_streams, o_stream : streams of :data:`hw.tma.standalone.unit_commands.completion_layout`
     """
 
     i_streams: Sequence[stream.Interface]

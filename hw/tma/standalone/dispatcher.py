@@ -14,13 +14,13 @@ from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
 from hw.tma.commands import command_layout
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.operations import (
+from hw.tma.standalone.tickets import tag_layout
+from hw.tma.standalone.unit_commands import (
     COMMAND_ID_BITS,
     TmaOperation,
     completion_layout,
     unit_command_layout,
 )
-from hw.tma.standalone.tickets import tag_layout
 
 __all__ = ["Dispatcher"]
 
@@ -41,13 +41,13 @@ class Dispatcher(Component):
 
     Members
     -------
-    i_commands : stream of :func:`hw.tma.standalone.operations.unit_command_layout`
+    i_commands : stream of :func:`hw.tma.standalone.unit_commands.unit_command_layout`
     o_commands : two streams of :func:`hw.tma.commands.command_layout`
         To the load and to the store engine.
     o_tags : two streams of :func:`hw.tma.standalone.tickets.tag_layout`
         Of loads, and of stores and commits. A command and its tag leave together: both must feed
         buffers, whose ready ignores valid.
-    o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
+    o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         Of all other commands.
     o_pointer, i_hit, i_entry, o_use, o_invalidate, o_fetch, i_busy, i_done, i_code
         As the opposite members of :class:`hw.tma.standalone.descriptor_cache.DescriptorCache`.

@@ -16,7 +16,7 @@ from hw.tma.barrier_layouts import (
     barrier_operation_layout,
 )
 from hw.tma.standalone.box_loader import loaded_layout
-from hw.tma.standalone.operations import completion_layout
+from hw.tma.standalone.unit_commands import completion_layout
 
 __all__ = ["LoadEnds"]
 
@@ -41,7 +41,7 @@ class LoadEnds(Component):
     i_loaded : stream of :data:`hw.tma.standalone.box_loader.loaded_layout`
     o_operation : stream of :func:`hw.tma.barrier_layouts.barrier_operation_layout`
     i_answer : :func:`hw.tma.barrier_layouts.barrier_answer_layout` with ``valid``
-    o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
+    o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         The code is that of the load, or else that of the barrier.
     """
 

@@ -11,8 +11,8 @@ from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.tma.standalone.box_storer import read_layout
-from hw.tma.standalone.operations import GROUP_BITS, completion_layout
 from hw.tma.standalone.tickets import TICKETS
+from hw.tma.standalone.unit_commands import GROUP_BITS, completion_layout
 
 __all__ = ["StoreEnds"]
 
@@ -25,7 +25,7 @@ class StoreEnds(Component):
     i_ended : stream of :data:`hw.tma.standalone.box_storer.read_layout`
     i_stored, i_response
         A box is visible in memory, in the order of stores; responses to it that failed.
-    o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
+    o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
     o_groups_read, o_groups_stored
         Groups whose vectors are read; groups that are visible in memory. They wrap.
     """

@@ -13,7 +13,7 @@ from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.tma.commands import BOX_VECTORS_BITS
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.operations import COMMAND_ID_BITS
+from hw.tma.standalone.unit_commands import COMMAND_ID_BITS
 
 __all__ = ["TICKETS", "TicketQueue", "tag_layout", "ticket_layout"]
 

@@ -50,6 +50,7 @@ from hw.tma.barrier_bank import BarrierBank
 from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.tma_unit import TmaUnit
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
 _ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
@@ -117,6 +118,7 @@ REFUSED = [
     (Tile, {"config": _CHIP, "kind": "dsp"}, "Tile kind must be"),
     (WeightBuffer, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
     (TmaEngine, {"width_bits": 100}, "Width in bits must be a power of two"),
+    (TmaUnit, {"ports": 16}, "Barrier ports of a TMA unit, its own among them, must be"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Commands of a stand-alone TMA unit: refusals, error responses, cache, groups and barriers."""
 
 import dataclasses
+import random
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hw.arch.descriptor import Descriptor, ElementFormat, Swizzle
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.errors import BadInputError
 from hw.tma.barrier_layouts import BarrierOperation
-from hw.tma.standalone.operations import TmaOperation
-from hw.tma.standalone.unit import TmaUnit
+from hw.tma.standalone.tma_unit import TmaUnit
+from hw.tma.standalone.unit_commands import TmaOperation
+from tests.hw.tma.bank_bench import offer
 from tests.hw.tma.model import box_load, box_store, random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench
 
@@ -279,31 +281,87 @@ def test_an_error_of_the_barrier_is_that_of_the_load():
     assert _codes(bench) == [BarrierError.UNINITIALISED.value, BarrierError.INDEX.value]
 
 
-def test_a_drained_unit_is_idle_and_works_after_its_reset():
-    bench = _bench(latency=40)
+@pytest.mark.parametrize("moment", [0, 9, 20, 31, 60, 110, 150, 260])
+def test_an_abort_ends_all_commands_and_the_next_succeed(moment, seed):
+    rng = random.Random(seed + moment)
+    bench = _bench(seed=seed, latency=rng.randrange(40), stall=rng.choice([0.0, 0.4]))
+    bench.describe(_AT_MORE, dataclasses.replace(_OUT, base=0x3400))
+    waits, results = bench.unit.i_waits[0], bench.unit.o_waits[0]
+    jobs = [
+        (_LOAD, _AT_GOOD),
+        (_STORE, _AT_OUT),
+        (_STORE, _AT_MORE),
+        (TmaOperation.PREFETCH, _AT_MORE),
+        (TmaOperation.COMMIT, 0),
+    ]
+
+    given = []
+    aborted = []
+
+    async def commands(ctx):
+        while not aborted:
+            operation, pointer = rng.choice(jobs)
+            fields = {"local": 512 * rng.randrange(4), "barrier": 2, "signals": rng.randrange(2)}
+            await bench.command(ctx, operation, pointer, (0, 8), id=len(given), **fields)
+            given.append(operation)
 
     async def work(ctx):
-        for id in range(6):
-            await bench.command(ctx, _LOAD, _AT_GOOD, (0, 4 * id), id=id)
-        await ctx.tick().repeat(70)
-        ctx.set(bench.unit.i_drain, 1)
-        for _ in range(500):
-            await ctx.tick()
-            if ctx.get(bench.unit.o_idle):
-                break
-        assert bench.memory.quiet
-        ctx.set(bench.reset, 1)
+        await bench.operate(ctx, BarrierOperation.INIT, 2, arrivals=1)
+        await bench.operate(ctx, BarrierOperation.INIT, 5, arrivals=3)
+        offer(ctx, waits, {"barrier": 5, "parity": 0, "cycles": 100_000})
         await ctx.tick()
-        ctx.set(bench.reset, 0)
-        ctx.set(bench.unit.i_drain, 0)
-        bench.completions.clear()
-        await bench.command(ctx, _LOAD, _AT_GOOD, (0, 8), id=9, local=512)
-        await bench.completed(ctx, 1)
+        ctx.set(waits.valid, 0)
+        await ctx.tick().repeat(1 + moment)
+        before = len(given)
+        await bench.abort(ctx)
+        aborted.append(len(bench.completions))
+        late = len(given)
+        assert late <= before + 1
+        assert ctx.get(bench.unit.o_flags) == 1 << 2 | 1 << 5
+        assert ctx.get(results.valid) and ctx.get(results.payload.flag)
+        # The one that was offered in the abort is the first of the next commands, and completes.
+        await bench.operate(ctx, BarrierOperation.INIT, 2, arrivals=1)
+        await bench.completed(ctx, aborted[0] + 1)
+        assert bench.completions[aborted[0]] == (late, 0)
+        await bench.command(ctx, _LOAD, _AT_GOOD, (0, 8), id=99, local=512)
+        await bench.completed(ctx, aborted[0] + 2)
         content = await bench.content(ctx)
         assert np.array_equal(content[512:768], box_load(bench.data, _GOOD, (0, 8)))
 
+    bench.simulator.add_testbench(commands, background=True)
     bench.run(work)
-    assert bench.completions == [(9, 0)]
+    assert bench.completions[-1] == (99, 0)
+    assert {code for _, code in bench.completions} == {0}
+
+
+def test_what_the_scratchpad_and_the_barriers_accept_in_an_abort_is_answered():
+    bench = _bench(latency=20)
+    unit = bench.unit
+    found = {"reads": 0, "read": 0, "operations": 0, "answers": 0}
+
+    async def accelerator(ctx):
+        operations = unit.i_operations[0]
+        fields = {"operation": BarrierOperation.PENDING_COUNT.value, "barrier": 1}
+        offer(ctx, operations, {**fields, "arrivals": 0, "bytes": 0, "failed": 0})
+        ctx.set(unit.i_reads.valid, 1)
+        sampled = (unit.i_reads.ready, operations.ready, unit.o_data.valid, unit.o_answers[0].valid)
+        async for *_, reads, operates, read, answers in ctx.tick().sample(*sampled):
+            found["read"] += read
+            found["answers"] += answers
+            assert found["read"] == found["reads"]
+            assert found["answers"] == found["operations"]
+            found["reads"] += reads
+            found["operations"] += operates
+
+    async def work(ctx):
+        for id in range(4):
+            await bench.command(ctx, _LOAD, _AT_GOOD, (0, 8), id=id, barrier=1, signals=1)
+        await ctx.tick().repeat(30)
+        await bench.abort(ctx)
+
+    bench.simulator.add_testbench(accelerator, background=True)
+    bench.run(work)
+    assert found["reads"] > 50 and found["operations"] > 40
 
 
 @pytest.mark.parametrize(

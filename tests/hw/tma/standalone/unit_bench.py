@@ -3,12 +3,11 @@
 import random
 
 import numpy as np
-from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
-from hw.tma.standalone.operations import TmaOperation
-from hw.tma.standalone.unit import TmaUnit
+from hw.tma.standalone.tma_unit import TmaUnit
+from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.tma.bank_bench import fields_of, offer
 from tests.hw.tma.memory import AxiMemory
@@ -54,9 +53,8 @@ class UnitBench:
         self.memory = AxiMemory(self.unit.axi, data, self.rng, **memory)
         self.completions = []
         self.stall = 0.0
-        self.reset = Signal()
         checked = CheckedPort(self.unit, self.unit.axi, outstanding=_OUTSTANDING + 1)
-        self.simulator = Simulator(ResetInserter(self.reset)(checked))
+        self.simulator = Simulator(checked)
         self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
         self.simulator.add_testbench(self._complete, background=True)
@@ -102,9 +100,22 @@ class UnitBench:
             await ctx.tick()
         raise AssertionError(f"{len(self.completions)} of {count} commands completed")
 
+    async def abort(self, ctx):
+        """Abort, and wait until the unit takes commands again."""
+        ctx.set(self.unit.i_abort, 1)
+        await ctx.tick()
+        ctx.set(self.unit.i_abort, 0)
+        for _ in range(_PATIENCE):
+            if ctx.get(self.unit.o_reset):
+                assert self.memory.quiet
+            if not ctx.get(self.unit.o_aborting):
+                return
+            await ctx.tick()
+        raise AssertionError("the abort did not end")
+
     async def operate(self, ctx, operation, barrier, **fields):
         """Apply an operation of the user at a barrier, and return its answer."""
-        port, answer = self.unit.i_operations, self.unit.o_answers
+        port, answer = self.unit.i_operations[0], self.unit.o_answers[0]
         whole = {"operation": operation.value, "barrier": barrier, "arrivals": 0, "bytes": 0}
         offer(ctx, port, whole | {"failed": 0} | fields)
         await ctx.tick().until(port.ready)

@@ -1,8 +1,9 @@
 """Stand-alone TMA unit: engine, descriptor cache, scratchpad and bank of barriers."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,17 +21,18 @@ from hw.tma.barrier_layouts import (
 )
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.abort_sequence import AbortSequence
 from hw.tma.standalone.box_loader import BoxLoader
 from hw.tma.standalone.box_storer import BoxStorer
 from hw.tma.standalone.completion_mux import CompletionMux
 from hw.tma.standalone.descriptor_cache import DescriptorCache
 from hw.tma.standalone.dispatcher import Dispatcher
 from hw.tma.standalone.load_ends import LoadEnds
-from hw.tma.standalone.operations import GROUP_BITS, completion_layout, unit_command_layout
 from hw.tma.standalone.read_mux import ReadMux
-from hw.tma.standalone.scratchpad import Scratchpad, scratchpad_write_layout
 from hw.tma.standalone.store_ends import StoreEnds
 from hw.tma.standalone.tickets import TicketQueue
+from hw.tma.standalone.unit_commands import GROUP_BITS, completion_layout, unit_command_layout
+from hw.tma.standalone.vector_scratchpad import Scratchpad, scratchpad_write_layout
 
 __all__ = ["TmaUnit"]
 
@@ -57,23 +59,28 @@ class TmaUnit(Component):
         Barriers (`limits.BARRIERS`).
     scratchpad_bytes : int
         Bytes of the scratchpad (`limits.SCRATCHPAD_BYTES`).
+    ports : int
+        Ports of barrier operations, and waiters, of the user.
 
     Members
     -------
-    i_commands : stream of :func:`hw.tma.standalone.operations.unit_command_layout`
-    o_completions : stream of :data:`hw.tma.standalone.operations.completion_layout`
+    i_commands : stream of :func:`hw.tma.standalone.unit_commands.unit_command_layout`
+    o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         One per command.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
-        One port and one waiter of the :class:`hw.tma.barrier_bank.BarrierBank`.
+        Ports and waiters of the :class:`hw.tma.barrier_bank.BarrierBank`, as many as ``ports``.
     i_writes, i_reads, o_data
-        Of the scratchpad, as in :class:`hw.tma.standalone.scratchpad.Scratchpad`.
+        Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     o_groups_read, o_groups_stored
         Groups of stores whose vectors have left the scratchpad, and that are visible in memory.
     axi : AXI4 manager port
-    i_drain
-        Start no new burst.
-    o_idle
-        No burst is open or unanswered.
+    i_abort
+        End every command without its completion, once the open bursts have ended; every barrier's
+        flag is raised then. Ignored while an abort is under way.
+    o_aborting
+        From the cycle after `i_abort` until the unit takes commands again.
+    o_reset
+        In the first two cycles in which nothing is left of the commands that were aborted.
 
     Raises
     ------
@@ -83,10 +90,10 @@ class TmaUnit(Component):
 
     i_commands: stream.Interface
     o_completions: stream.Interface
-    i_operations: stream.Interface
-    o_answers: Any
-    i_waits: stream.Interface
-    o_waits: stream.Interface
+    i_operations: Sequence[stream.Interface]
+    o_answers: Sequence[Any]
+    i_waits: Sequence[stream.Interface]
+    o_waits: Sequence[stream.Interface]
     o_phases: Signal
     o_flags: Signal
     o_valid: Signal
@@ -96,8 +103,9 @@ class TmaUnit(Component):
     o_groups_read: Signal
     o_groups_stored: Signal
     axi: Axi4Interface
-    i_drain: Signal
-    o_idle: Signal
+    i_abort: Signal
+    o_aborting: Signal
+    o_reset: Signal
 
     def __init__(
         self,
@@ -109,6 +117,7 @@ class TmaUnit(Component):
         descriptors: int = 8,
         barriers: int = 32,
         scratchpad_bytes: int = 65_536,
+        ports: int = 1,
     ) -> None:
         limits.LINK_BITS.require("Width in bits", width_bits)
         limits.AXI_ADDRESS_BITS.require("Address bits", address_bits)
@@ -117,21 +126,25 @@ class TmaUnit(Component):
         limits.CACHED_DESCRIPTORS.require("Cached descriptors", descriptors)
         limits.BARRIERS.require("Barriers", barriers)
         limits.SCRATCHPAD_BYTES.require("Scratchpad bytes", scratchpad_bytes)
+        # The first port of the bank is the unit's own.
+        limits.BARRIER_PORTS.require("Barrier ports of a TMA unit, its own among them,", ports + 1)
         self._layouts = TmaLayouts(width_bits, address_bits, 1, _FEATURES)
         self._vectors = vectors = scratchpad_bytes * 8 // width_bits
         self._sizes = {"landing_beats": landing_beats, "outstanding": outstanding}
         self._descriptors = descriptors
         self._barriers = barriers
+        self._ports = ports
+        operations = stream.Signature(barrier_operation_layout(**_MOST))
         answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**_MOST))})
         read = wiring.Signature({"valid": Out(1), "data": Out(width_bits)})
         super().__init__(
             {
                 "i_commands": In(stream.Signature(unit_command_layout(address_bits))),
                 "o_completions": Out(stream.Signature(completion_layout)),
-                "i_operations": In(stream.Signature(barrier_operation_layout(**_MOST))),
-                "o_answers": Out(answer),
-                "i_waits": In(stream.Signature(barrier_wait_layout)),
-                "o_waits": Out(stream.Signature(barrier_result_layout)),
+                "i_operations": In(operations).array(ports),
+                "o_answers": Out(answer).array(ports),
+                "i_waits": In(stream.Signature(barrier_wait_layout)).array(ports),
+                "o_waits": Out(stream.Signature(barrier_result_layout)).array(ports),
                 "o_phases": Out(barriers),
                 "o_flags": Out(barriers),
                 "o_valid": Out(barriers),
@@ -141,8 +154,9 @@ class TmaUnit(Component):
                 "o_groups_read": Out(GROUP_BITS),
                 "o_groups_stored": Out(GROUP_BITS),
                 "axi": Out(Axi4Signature(data_bits=width_bits, address_bits=address_bits)),
-                "i_drain": In(1),
-                "o_idle": Out(1),
+                "i_abort": In(1),
+                "o_aborting": Out(1),
+                "o_reset": Out(1),
             }
         )
 
@@ -166,11 +180,19 @@ class TmaUnit(Component):
             descriptors=self._descriptors,
         )
         completions = CompletionMux(sources=3)
-        m.submodules.engine = shared(engine)
-        m.submodules.dispatcher = shared(dispatcher)
-        m.submodules.cache = shared(cache)
-        m.submodules.completions = shared(completions)
-        wiring.connect(m, wiring.flipped(self.i_commands), dispatcher.i_commands)
+        abort = AbortSequence(barriers=self._barriers, **_MOST)
+        m.submodules.abort = shared(abort)
+        reset = abort.o_reset
+        m.submodules.engine = shared(engine, reset=reset)
+        m.submodules.dispatcher = shared(dispatcher, reset=reset)
+        m.submodules.cache = shared(cache, reset=reset)
+        m.submodules.completions = shared(completions, reset=reset)
+        taken = dispatcher.i_commands
+        m.d.comb += [
+            taken.payload.eq(self.i_commands.payload),
+            taken.valid.eq(self.i_commands.valid & ~abort.o_busy),
+            self.i_commands.ready.eq(taken.ready & ~abort.o_busy),
+        ]
         wiring.connect(m, cache.o_write, engine.i_descriptor_write)
         wiring.connect(m, dispatcher.o_completions, completions.i_streams[0])
         wiring.connect(m, completions.o_stream, wiring.flipped(self.o_completions))
@@ -192,7 +214,7 @@ class TmaUnit(Component):
         )
         for number, (commands, reports) in enumerate(sides):
             queue = TicketQueue(layouts, **places)
-            m.submodules[f"tickets{number}"] = shared(queue)
+            m.submodules[f"tickets{number}"] = shared(queue, reset=reset)
             wiring.connect(m, dispatcher.o_commands[number], commands)
             wiring.connect(m, dispatcher.o_tags[number], queue.i_tags)
             wiring.connect(m, reports, queue.i_reports)
@@ -201,8 +223,16 @@ class TmaUnit(Component):
                 cache.i_freed[number].entry.eq(queue.o_freed.entry),
             ]
             tickets.append(queue.o_tickets)
-        self._move_boxes(m, engine, tickets, completions)
-        self._share_port(m, engine, cache)
+        self._move_boxes(m, engine, tickets, completions, abort)
+        self._share_port(m, engine, cache, reset)
+        m.d.comb += [
+            abort.i_abort.eq(self.i_abort),
+            abort.i_idle.eq(engine.o_idle & cache.o_idle),
+            engine.i_drain.eq(abort.o_drain),
+            cache.i_drain.eq(abort.o_drain),
+            self.o_aborting.eq(abort.o_busy),
+            self.o_reset.eq(reset),
+        ]
         return m
 
     def _move_boxes(
@@ -211,6 +241,7 @@ class TmaUnit(Component):
         engine: TmaEngine,
         tickets: list[stream.Interface],
         completions: CompletionMux,
+        abort: AbortSequence,
     ) -> None:
         """Scratchpad, its boxes, and their ends, with the bank of barriers."""
         layouts = self._layouts
@@ -219,32 +250,51 @@ class TmaUnit(Component):
         storer = BoxStorer(layouts, vectors=self._vectors)
         loads = LoadEnds(beat_shift=layouts.beat_shift, **_MOST)
         stores = StoreEnds()
-        bank = BarrierBank(barriers=self._barriers, ports=2, **_MOST)
+        ports = self._ports
+        bank = BarrierBank(barriers=self._barriers, ports=1 + ports, waiters=ports, **_MOST)
         m.submodules.scratchpad = shared(scratchpad)
-        m.submodules.loader = shared(loader)
-        m.submodules.storer = shared(storer)
-        m.submodules.loads = shared(loads)
-        m.submodules.stores = shared(stores)
         m.submodules.bank = shared(bank)
+        for part in (loader, storer, loads, stores):
+            name = type(part).__name__.lower()
+            m.submodules[name] = shared(part, reset=abort.o_reset)
         for source, target in (
             (tickets[0], loader.i_tickets),
             (engine.o_loaded[0], loader.i_stream),
             (loader.o_writes, scratchpad.i_box_write),
             (loader.o_loaded, loads.i_loaded),
-            (loads.o_operation, bank.i_operations[0]),
             (loads.o_completions, completions.i_streams[1]),
             (tickets[1], storer.i_tickets),
             (storer.o_reads, scratchpad.i_box_read),
             (storer.o_stream, engine.i_vectors[0]),
             (storer.o_ended, stores.i_ended),
             (stores.o_completions, completions.i_streams[2]),
-            (wiring.flipped(self.i_operations), bank.i_operations[1]),
-            (wiring.flipped(self.i_waits), bank.i_waits[0]),
-            (bank.o_waits[0], wiring.flipped(self.o_waits)),
+            *(
+                (wiring.flipped(self.i_operations[number]), bank.i_operations[1 + number])
+                for number in range(ports)
+            ),
+            *(
+                (wiring.flipped(self.i_waits[number]), bank.i_waits[number])
+                for number in range(ports)
+            ),
+            *(
+                (bank.o_waits[number], wiring.flipped(self.o_waits[number]))
+                for number in range(ports)
+            ),
             (wiring.flipped(self.i_writes), scratchpad.i_writes),
             (wiring.flipped(self.i_reads), scratchpad.i_reads),
         ):
             wiring.connect(m, source, target)
+        for number, answer in enumerate(self.o_answers):
+            given = bank.o_answers[1 + number]
+            m.d.comb += [answer.valid.eq(given.valid), answer.payload.eq(given.payload)]
+        # The unit's own port: bytes of loads, and flags when nothing of them is left.
+        own, raised, landed = bank.i_operations[0], abort.o_operation, loads.o_operation
+        m.d.comb += [
+            own.valid.eq(raised.valid | landed.valid),
+            own.payload.eq(Mux(raised.valid, raised.payload, landed.payload)),
+            raised.ready.eq(own.ready),
+            landed.ready.eq(own.ready & ~raised.valid),
+        ]
         m.d.comb += [
             loader.i_response.eq(engine.o_loaded_response),
             storer.i_data.eq(scratchpad.o_box_data),
@@ -254,8 +304,6 @@ class TmaUnit(Component):
             self.o_groups_stored.eq(stores.o_groups_stored),
             loads.i_answer.valid.eq(bank.o_answers[0].valid),
             loads.i_answer.payload.eq(bank.o_answers[0].payload),
-            self.o_answers.valid.eq(bank.o_answers[1].valid),
-            self.o_answers.payload.eq(bank.o_answers[1].payload),
             self.o_phases.eq(bank.o_phases),
             self.o_flags.eq(bank.o_flags),
             self.o_valid.eq(bank.o_valid),
@@ -263,11 +311,13 @@ class TmaUnit(Component):
             self.o_data.data.eq(scratchpad.o_data.data),
         ]
 
-    def _share_port(self, m: Module, engine: TmaEngine, cache: DescriptorCache) -> None:
+    def _share_port(
+        self, m: Module, engine: TmaEngine, cache: DescriptorCache, reset: Signal
+    ) -> None:
         """Reads of boxes and of descriptors, and writes of boxes, on the AXI4 port."""
         layouts = self._layouts
         reads = ReadMux(data_bits=layouts.width_bits, address_bits=layouts.address_bits)
-        m.submodules.reads = shared(reads)
+        m.submodules.reads = shared(reads, reset=reset)
         wiring.connect(m, cache.axi, reads.i_managers[1])
         boxes = reads.i_managers[0]
         for wire, member in self.axi.signature.members.items():
@@ -279,8 +329,3 @@ class TmaUnit(Component):
             else:
                 inner = getattr(engine.axi, wire)
             m.d.comb += port.eq(inner) if member.flow == Out else inner.eq(port)
-        m.d.comb += [
-            engine.i_drain.eq(self.i_drain),
-            cache.i_drain.eq(self.i_drain),
-            self.o_idle.eq(engine.o_idle & cache.o_idle),
-        ]
