@@ -18,6 +18,7 @@ __all__ = [
     "BARRIER_WAITERS",
     "CACHED_DESCRIPTORS",
     "CELL_LATENCY",
+    "COMMAND_SLOTS",
     "DESCRIPTOR_COUNT",
     "FABRIC_ROWS",
     "FINGERPRINT",
@@ -97,6 +98,8 @@ BARRIER_PORTS = Domain(1, 16)
 BARRIER_WAITERS = Domain(1, 16)
 #: Descriptors that the cache of a stand-alone TMA unit holds.
 CACHED_DESCRIPTORS = Domain(2, 64)
+#: Commands of a stand-alone TMA unit in flight, or with completions that the host did not read.
+COMMAND_SLOTS = Domain(2, 1024, power=True)
 #: Bytes of the scratchpad of a stand-alone TMA unit; a box of it is counted by a barrier.
 SCRATCHPAD_BYTES = Domain(1024, 1 << 19, power=True)
 #: Counter numbers per unit in the space of COUNTER_SELECT, used or not.

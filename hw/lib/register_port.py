@@ -58,6 +58,7 @@ def take_writes(
     targets: Mapping[str, Value],
     *,
     effects: Mapping[str, Callable[[Any, Signal], None]],
+    hold: Value | None = None,
 ) -> None:
     """Take writes: in the cycle in which AW and W are both valid and no B waits; B follows.
 
@@ -76,11 +77,14 @@ def take_writes(
     effects : mapping
         By name, what adds statements for the cycle of the write to any other register. It gets
         the word by fields, and a signal that answers SLVERR if set.
+    hold : Value, optional
+        Takes no write in this cycle.
     """
     write = Signal()
     refused = Signal(init=1)
+    offered = axi.awvalid & axi.wvalid & ~axi.bvalid
     m.d.comb += [
-        write.eq(axi.awvalid & axi.wvalid & ~axi.bvalid),
+        write.eq(offered if hold is None else offered & ~hold),
         axi.awready.eq(write),
         axi.wready.eq(write),
     ]

@@ -15,6 +15,8 @@ class RegisterAccess(enum.Enum):
     #: Read-only; a write answers SLVERR if the register has no other field.
     READ_ONLY = "RO"
     READ_WRITE = "RW"
+    #: Part of what the write does; reads as 0.
+    WRITE_ONLY = "WO"
     #: Write 1 to act; writing 0 has no effect; reads as 0.
     WRITE_ONE = "W1"
     #: Write 1 to clear; writing 0 has no effect.

@@ -21,8 +21,12 @@ TMA_ID = int.from_bytes(b"TMAU", "little")
 TMA_MAP_VERSION = 1
 
 _RO, _RW = RegisterAccess.READ_ONLY, RegisterAccess.READ_WRITE
-_W1, _W1C = RegisterAccess.WRITE_ONE, RegisterAccess.WRITE_ONE_CLEARS
-_BARRIER = Field("barrier", 8, 8, _RW, "number of the barrier")
+_WO, _W1, _W1C = (
+    RegisterAccess.WRITE_ONLY,
+    RegisterAccess.WRITE_ONE,
+    RegisterAccess.WRITE_ONE_CLEARS,
+)
+_BARRIER = Field("barrier", 8, 8, _WO, "number of the barrier")
 
 
 def _count(name: str, offset: int, text: str) -> tuple[Register, Register]:
@@ -100,15 +104,15 @@ TMA_REGISTERS: tuple[Register, ...] = (
         0x40,
         (
             Field("signals", 0, 1, _RW, "a load completes its bytes at the barrier"),
-            _BARRIER,
+            Field("barrier", 8, 8, _RW, "number of the barrier"),
         ),
     ),
     Register(
         "SUBMIT",
         0x44,
         (
-            Field("operation", 0, 4, _RW, "`TmaOperation`; the write submits the command"),
-            Field("id", 16, COMMAND_ID_BITS, _RW, "identifier, which the completion returns"),
+            Field("operation", 0, 4, _WO, "`TmaOperation`; the write submits the command"),
+            Field("id", 16, COMMAND_ID_BITS, _WO, "identifier, which the completion returns"),
         ),
     ),
     Register(
@@ -134,8 +138,8 @@ TMA_REGISTERS: tuple[Register, ...] = (
         "BARRIER_OPERATION",
         0x58,
         (
-            Field("operation", 0, 4, _RW, "`BarrierOperation`; the write applies it"),
-            Field("failed", 4, 1, _RW, "COMPLETE raises the flag"),
+            Field("operation", 0, 4, _WO, "`BarrierOperation`; the write applies it"),
+            Field("failed", 4, 1, _WO, "COMPLETE raises the flag"),
             _BARRIER,
         ),
     ),
@@ -156,7 +160,7 @@ TMA_REGISTERS: tuple[Register, ...] = (
         "WAIT",
         0x6C,
         (
-            Field("parity", 0, 1, _RW, "parity of the phase; the write begins the wait"),
+            Field("parity", 0, 1, _WO, "parity of the phase; the write begins the wait"),
             _BARRIER,
         ),
     ),

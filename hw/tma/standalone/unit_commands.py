@@ -5,9 +5,9 @@ from amaranth.lib import data, enum
 
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 
 __all__ = [
-    "COMMAND_ID_BITS",
     "GROUP_BITS",
     "LOCAL_BITS",
     "TmaOperation",
@@ -15,8 +15,6 @@ __all__ = [
     "unit_command_layout",
 ]
 
-#: Width of a command's identifier.
-COMMAND_ID_BITS = 16
 #: Width of the counts of groups.
 GROUP_BITS = 16
 #: Width of a byte address in the scratchpad, whatever its size.
