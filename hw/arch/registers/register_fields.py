@@ -48,6 +48,11 @@ class Register:
         return any(field.access is not RegisterAccess.READ_ONLY for field in self.fields)
 
     @property
+    def mask(self) -> int:
+        """Ones in the bits of the fields."""
+        return sum(((1 << field.bits) - 1) << field.low for field in self.fields)
+
+    @property
     def layout(self) -> data.FlexibleLayout:
         """Layout of the register's fields, by their names."""
         return data.FlexibleLayout(

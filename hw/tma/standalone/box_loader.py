@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import TmaError
 from hw.arch.limits import BARRIERS
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.tma.commands import BOX_VECTORS_BITS
 from hw.tma.layouts import TmaLayouts
 from hw.tma.standalone.swizzle import exchange_of, reordered, swizzled
 from hw.tma.standalone.tickets import ticket_layout
-from hw.tma.standalone.unit_commands import COMMAND_ID_BITS
 from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
 
 __all__ = ["BoxLoader", "loaded_layout"]

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import TmaError
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
@@ -14,7 +15,6 @@ from hw.lib.stream import vector_layout, vector_signature
 from hw.tma.layouts import TmaLayouts
 from hw.tma.standalone.swizzle import exchange_of, reordered, swizzled
 from hw.tma.standalone.tickets import ticket_layout
-from hw.tma.standalone.unit_commands import COMMAND_ID_BITS
 
 __all__ = ["BoxStorer", "read_layout"]
 

@@ -7,11 +7,11 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import TmaError
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.tma.standalone.unit_commands import (
-    COMMAND_ID_BITS,
     completion_layout,
     unit_command_layout,
 )

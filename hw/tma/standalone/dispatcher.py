@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES
 from hw.arch.error_codes import TmaError
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
@@ -16,7 +17,6 @@ from hw.tma.commands import command_layout
 from hw.tma.layouts import TmaLayouts
 from hw.tma.standalone.tickets import tag_layout
 from hw.tma.standalone.unit_commands import (
-    COMMAND_ID_BITS,
     TmaOperation,
     completion_layout,
     unit_command_layout,

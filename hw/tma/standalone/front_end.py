@@ -16,6 +16,7 @@ from hw.arch.registers.tma_registers import (
     TMA_REGISTERS,
     tma_register,
 )
+from hw.arch.tma_sizes import TmaSizes
 from hw.lib.axi import AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
 from hw.lib.register_port import answer_reads, take_writes
@@ -55,9 +56,7 @@ class TmaFrontEnd(Component):
 
     Parameters
     ----------
-    address_bits : int
-        Width of a byte address of memory.
-    width_bits, descriptors, barriers, scratchpad_bytes : int
+    sizes : TmaSizes
         Parameters of the unit, which the host reads.
 
     Members
@@ -96,23 +95,16 @@ class TmaFrontEnd(Component):
     i_groups_stored: Signal
     i_counts: Any
 
-    def __init__(
-        self,
-        *,
-        address_bits: int,
-        width_bits: int,
-        descriptors: int,
-        barriers: int,
-        scratchpad_bytes: int,
-    ) -> None:
-        self._address_bits = address_bits
-        self._scratchpad_bytes = scratchpad_bytes
+    def __init__(self, sizes: TmaSizes) -> None:
+        self._sizes = sizes
         self._geometry: dict[int | str, Any] = {
-            "width_bytes": width_bits // 8,
-            "descriptors": descriptors,
-            "barriers": barriers,
+            "width_bytes": sizes.width_bits // 8,
+            "descriptors": sizes.descriptors,
+            "barriers": sizes.barriers,
         }
-        self._kept: dict[str, Signal] = {name: Signal(32, name=name) for name in _KEPT + _COUNTS}
+        self._kept: dict[str, Signal] = {
+            name: Signal(tma_register(name).layout.size, name=name) for name in _KEPT + _COUNTS
+        }
         self._causes: Any = Signal(tma_register("INTERRUPT_STATUS").layout)
         answers = barrier_answer_layout(**_MOST)
         # The last answer and the last result, each with whether there is one.
@@ -125,7 +117,7 @@ class TmaFrontEnd(Component):
             {
                 "host": In(AxiLiteSignature(address_bits=TMA_ADDRESS_BITS)),
                 "o_interrupt": Out(1),
-                "o_commands": Out(stream.Signature(unit_command_layout(address_bits))),
+                "o_commands": Out(stream.Signature(unit_command_layout(sizes.address_bits))),
                 "i_completions": In(stream.Signature(completion_layout)),
                 "i_idle": In(1),
                 "i_aborting": In(1),
@@ -145,10 +137,9 @@ class TmaFrontEnd(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        enabled: Any = data.View(tma_register("INTERRUPT_ENABLE").layout, self._enabled())
         causes = self._causes
         m.d.comb += [
-            self.o_interrupt.eq((enabled.as_value() & causes.as_value()).any()),
+            self.o_interrupt.eq((self._kept["INTERRUPT_ENABLE"] & causes.as_value()).any()),
             self.i_results.ready.eq(1),
         ]
         self._stage_command(m)
@@ -175,19 +166,16 @@ class TmaFrontEnd(Component):
             ]
         return m
 
-    def _enabled(self) -> Value:
-        return self._kept["INTERRUPT_ENABLE"][: tma_register("INTERRUPT_ENABLE").layout.size]
-
     def _stage_command(self, m: Module) -> None:
         """The command, but for its operation and identifier, as the registers have it."""
         kept = self._kept
         command: Any = self.o_commands.payload
-        signal: Any = data.View(tma_register("SIGNAL").layout, kept["SIGNAL"][:16])
+        signal: Any = data.View(tma_register("SIGNAL").layout, kept["SIGNAL"])
         pointer = Cat(kept["DESCRIPTOR_LO"], kept["DESCRIPTOR_HI"])
         local = kept["LOCAL"]
         # An address that is too long ends on ones, so that the unit refuses it as misaligned.
         m.d.comb += [
-            command.descriptor.eq(pointer | pointer[self._address_bits :].any()),
+            command.descriptor.eq(pointer | pointer[self._sizes.address_bits :].any()),
             command.local.eq(local | local[LOCAL_BITS:].any()),
             command.barrier.eq(signal.barrier),
             command.signals.eq(signal.signals),
@@ -227,11 +215,11 @@ class TmaFrontEnd(Component):
                 completion.valid.eq(1),
             ]
         return {
-            **self._kept,
+            **{name: kept & tma_register(name).mask for name, kept in self._kept.items()},
             "ID": Const(TMA_ID, 32),
             "VERSION": Const(TMA_MAP_VERSION, 32),
             "GEOMETRY": tma_register("GEOMETRY").layout.const(self._geometry),
-            "SCRATCHPAD": Const(self._scratchpad_bytes, 32),
+            "SCRATCHPAD": Const(self._sizes.scratchpad_bytes, 32),
             "CONTROL": Const(0, 32),
             "STATUS": status,
             "INTERRUPT_STATUS": self._causes,

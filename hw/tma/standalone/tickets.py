@@ -8,12 +8,12 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import TmaError
 from hw.arch.limits import BARRIERS
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.tma.commands import BOX_VECTORS_BITS
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.unit_commands import COMMAND_ID_BITS
 
 __all__ = ["TICKETS", "TicketQueue", "tag_layout", "ticket_layout"]
 

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
 from hw.arch.descriptor import TmaFeature
+from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature
 from hw.lib.component import Component
@@ -34,10 +35,29 @@ from hw.tma.standalone.tickets import TicketQueue
 from hw.tma.standalone.unit_commands import GROUP_BITS, completion_layout, unit_command_layout
 from hw.tma.standalone.vector_scratchpad import Scratchpad, scratchpad_write_layout
 
-__all__ = ["TmaUnit"]
+__all__ = ["TmaUnit", "user_ports"]
 
 _FEATURES = tuple(TmaFeature)
 _MOST = {"arrivals": limits.BARRIER_ARRIVALS.high, "tx_bytes": limits.BARRIER_TX_BYTES.high}
+
+
+def user_ports(sizes: TmaSizes, ports: int) -> dict[str, wiring.Member]:
+    """Members for the accelerator beside a unit: those of its scratchpad and its barriers."""
+    operations = stream.Signature(barrier_operation_layout(**_MOST))
+    answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**_MOST))})
+    read = wiring.Signature({"valid": Out(1), "data": Out(sizes.width_bits)})
+    return {
+        "i_operations": In(operations).array(ports),
+        "o_answers": Out(answer).array(ports),
+        "i_waits": In(stream.Signature(barrier_wait_layout)).array(ports),
+        "o_waits": Out(stream.Signature(barrier_result_layout)).array(ports),
+        "o_phases": Out(sizes.barriers),
+        "o_flags": Out(sizes.barriers),
+        "o_valid": Out(sizes.barriers),
+        "i_writes": In(stream.Signature(scratchpad_write_layout(sizes.width_bits, sizes.vectors))),
+        "i_reads": In(stream.Signature(range(sizes.vectors))),
+        "o_data": Out(read),
+    }
 
 
 class TmaUnit(Component):
@@ -45,20 +65,7 @@ class TmaUnit(Component):
 
     Parameters
     ----------
-    width_bits : int
-        Width of a vector and of AXI's data (`limits.LINK_BITS`).
-    address_bits : int
-        Width of a byte address (`limits.AXI_ADDRESS_BITS`).
-    landing_beats : int
-        Beats of the landing buffer (`limits.LANDING_BEATS`).
-    outstanding : int
-        Most outstanding bursts, of loads and of stores each (`limits.OUTSTANDING`).
-    descriptors : int
-        Entries of the descriptor cache (`limits.CACHED_DESCRIPTORS`).
-    barriers : int
-        Barriers (`limits.BARRIERS`).
-    scratchpad_bytes : int
-        Bytes of the scratchpad (`limits.SCRATCHPAD_BYTES`).
+    sizes : TmaSizes
     ports : int
         Ports of barrier operations, and waiters, of the user.
 
@@ -107,53 +114,22 @@ class TmaUnit(Component):
     o_aborting: Signal
     o_reset: Signal
 
-    def __init__(
-        self,
-        *,
-        width_bits: int = 256,
-        address_bits: int = 48,
-        landing_beats: int = 256,
-        outstanding: int = 64,
-        descriptors: int = 8,
-        barriers: int = 32,
-        scratchpad_bytes: int = 65_536,
-        ports: int = 1,
-    ) -> None:
-        limits.LINK_BITS.require("Width in bits", width_bits)
-        limits.AXI_ADDRESS_BITS.require("Address bits", address_bits)
-        limits.LANDING_BEATS.require("Landing beats", landing_beats)
-        limits.OUTSTANDING.require("Outstanding bursts", outstanding)
-        limits.CACHED_DESCRIPTORS.require("Cached descriptors", descriptors)
-        limits.BARRIERS.require("Barriers", barriers)
-        limits.SCRATCHPAD_BYTES.require("Scratchpad bytes", scratchpad_bytes)
+    def __init__(self, sizes: TmaSizes, *, ports: int = 1) -> None:
         # The first port of the bank is the unit's own.
         limits.BARRIER_PORTS.require("Barrier ports of a TMA unit, its own among them,", ports + 1)
-        self._layouts = TmaLayouts(width_bits, address_bits, 1, _FEATURES)
-        self._vectors = vectors = scratchpad_bytes * 8 // width_bits
-        self._sizes = {"landing_beats": landing_beats, "outstanding": outstanding}
-        self._descriptors = descriptors
-        self._barriers = barriers
+        self._sizes = sizes
+        self._layouts = TmaLayouts(sizes.width_bits, sizes.address_bits, 1, _FEATURES)
         self._ports = ports
-        operations = stream.Signature(barrier_operation_layout(**_MOST))
-        answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**_MOST))})
-        read = wiring.Signature({"valid": Out(1), "data": Out(width_bits)})
         super().__init__(
             {
-                "i_commands": In(stream.Signature(unit_command_layout(address_bits))),
+                "i_commands": In(stream.Signature(unit_command_layout(sizes.address_bits))),
                 "o_completions": Out(stream.Signature(completion_layout)),
-                "i_operations": In(operations).array(ports),
-                "o_answers": Out(answer).array(ports),
-                "i_waits": In(stream.Signature(barrier_wait_layout)).array(ports),
-                "o_waits": Out(stream.Signature(barrier_result_layout)).array(ports),
-                "o_phases": Out(barriers),
-                "o_flags": Out(barriers),
-                "o_valid": Out(barriers),
-                "i_writes": In(stream.Signature(scratchpad_write_layout(width_bits, vectors))),
-                "i_reads": In(stream.Signature(range(vectors))),
-                "o_data": Out(read),
+                **user_ports(sizes, ports),
                 "o_groups_read": Out(GROUP_BITS),
                 "o_groups_stored": Out(GROUP_BITS),
-                "axi": Out(Axi4Signature(data_bits=width_bits, address_bits=address_bits)),
+                "axi": Out(
+                    Axi4Signature(data_bits=sizes.width_bits, address_bits=sizes.address_bits)
+                ),
                 "i_abort": In(1),
                 "o_aborting": Out(1),
                 "o_reset": Out(1),
@@ -162,25 +138,26 @@ class TmaUnit(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        layouts = self._layouts
-        places = {"vectors": self._vectors, "descriptors": self._descriptors}
+        layouts, sizes = self._layouts, self._sizes
+        places = {"vectors": sizes.vectors, "descriptors": sizes.descriptors}
         engine = TmaEngine(
             width_bits=layouts.width_bits,
             address_bits=layouts.address_bits,
-            descriptors=self._descriptors,
+            descriptors=sizes.descriptors,
             load_streams=1,
             store_streams=1,
             features=layouts.features,
-            **self._sizes,
+            landing_beats=sizes.landing_beats,
+            outstanding=sizes.outstanding,
         )
         dispatcher = Dispatcher(layouts, **places)
         cache = DescriptorCache(
             data_bits=layouts.width_bits,
             address_bits=layouts.address_bits,
-            descriptors=self._descriptors,
+            descriptors=sizes.descriptors,
         )
         completions = CompletionMux(sources=3)
-        abort = AbortSequence(barriers=self._barriers, **_MOST)
+        abort = AbortSequence(barriers=self._sizes.barriers, **_MOST)
         m.submodules.abort = shared(abort)
         reset = abort.o_reset
         m.submodules.engine = shared(engine, reset=reset)
@@ -245,13 +222,13 @@ class TmaUnit(Component):
     ) -> None:
         """Scratchpad, its boxes, and their ends, with the bank of barriers."""
         layouts = self._layouts
-        scratchpad = Scratchpad(width_bits=layouts.width_bits, vectors=self._vectors)
-        loader = BoxLoader(layouts, vectors=self._vectors)
-        storer = BoxStorer(layouts, vectors=self._vectors)
+        scratchpad = Scratchpad(width_bits=layouts.width_bits, vectors=self._sizes.vectors)
+        loader = BoxLoader(layouts, vectors=self._sizes.vectors)
+        storer = BoxStorer(layouts, vectors=self._sizes.vectors)
         loads = LoadEnds(beat_shift=layouts.beat_shift, **_MOST)
         stores = StoreEnds()
         ports = self._ports
-        bank = BarrierBank(barriers=self._barriers, ports=1 + ports, waiters=ports, **_MOST)
+        bank = BarrierBank(barriers=self._sizes.barriers, ports=1 + ports, waiters=ports, **_MOST)
         m.submodules.scratchpad = shared(scratchpad)
         m.submodules.bank = shared(bank)
         for part in (loader, storer, loads, stores):

@@ -15,6 +15,7 @@ from hw.agcu.unit import Agcu
 from hw.arch.config import ChipConfig, PcuConfig
 from hw.arch.errors import BadInputError
 from hw.arch.lanes.lane_function import LaneFunction
+from hw.arch.tma_sizes import TmaSizes
 from hw.array.cell import Cell
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.operand import OperandRecoder
@@ -50,6 +51,7 @@ from hw.tma.barrier_bank import BarrierBank
 from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.tma_top import TmaTop
 from hw.tma.standalone.tma_unit import TmaUnit
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
@@ -118,7 +120,12 @@ REFUSED = [
     (Tile, {"config": _CHIP, "kind": "dsp"}, "Tile kind must be"),
     (WeightBuffer, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
     (TmaEngine, {"width_bits": 100}, "Width in bits must be a power of two"),
-    (TmaUnit, {"ports": 16}, "Barrier ports of a TMA unit, its own among them, must be"),
+    (TmaTop, {"sizes": TmaSizes(), "commands": 63}, "Commands in flight must be a power of two"),
+    (
+        TmaUnit,
+        {"sizes": TmaSizes(), "ports": 16},
+        "Barrier ports of a TMA unit, its own among them, must be",
+    ),
 ]
 
 

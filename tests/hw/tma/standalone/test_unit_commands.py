@@ -9,8 +9,8 @@ import pytest
 from hw.arch.descriptor import Descriptor, ElementFormat, Swizzle
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.errors import BadInputError
+from hw.arch.tma_sizes import TmaSizes
 from hw.tma.barrier_layouts import BarrierOperation
-from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.bank_bench import offer
 from tests.hw.tma.model import box_load, box_store, random_bytes
@@ -375,4 +375,4 @@ def test_what_the_scratchpad_and_the_barriers_accept_in_an_abort_is_answered():
 )
 def test_a_parameter_outside_its_domain_is_refused(name, value):
     with pytest.raises(BadInputError, match=str(value)):
-        TmaUnit(**{name: value})
+        TmaSizes(**{name: value})

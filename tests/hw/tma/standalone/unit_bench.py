@@ -6,6 +6,7 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
+from hw.arch.tma_sizes import TmaSizes
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
@@ -37,13 +38,15 @@ class UnitBench:
 
     def __init__(self, data, *, seed=0, width_bits=64, capacity=4096, entries=4, **memory):
         self.unit = TmaUnit(
-            width_bits=width_bits,
-            address_bits=32,
-            landing_beats=64,
-            outstanding=_OUTSTANDING,
-            descriptors=entries,
-            barriers=8,
-            scratchpad_bytes=capacity,
+            TmaSizes(
+                width_bits=width_bits,
+                address_bits=32,
+                landing_beats=64,
+                outstanding=_OUTSTANDING,
+                descriptors=entries,
+                barriers=8,
+                scratchpad_bytes=capacity,
+            )
         )
         self.width_bits = width_bits
         self.capacity = capacity

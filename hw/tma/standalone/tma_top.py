@@ -1,0 +1,151 @@
+"""TMA unit with registers for a host."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arch import limits
+from hw.arch.registers.tma_registers import TMA_ADDRESS_BITS
+from hw.arch.tma_sizes import TmaSizes
+from hw.emit.shared import shared
+from hw.lib.axi import Axi4Interface, Axi4Signature, AxiLiteInterface, AxiLiteSignature
+from hw.lib.component import Component
+from hw.tma.standalone.command_slots import CommandSlots
+from hw.tma.standalone.front_end import TmaFrontEnd
+from hw.tma.standalone.tma_unit import TmaUnit, user_ports
+from hw.tma.standalone.traffic_counters import TrafficCounters
+
+__all__ = ["TmaTop"]
+
+
+class TmaTop(Component):
+    """TMA unit behind AXI4-Lite registers, with a port of barriers for the accelerator beside it.
+
+    Parameters
+    ----------
+    sizes : TmaSizes
+    ports : int
+        Ports of barrier operations, and waiters, of the accelerator.
+    commands : int
+        Most commands in flight, or with completions that the host did not read
+        (`limits.COMMAND_SLOTS`).
+
+    Members
+    -------
+    host : AXI4-Lite subordinate port
+        The registers of `hw.arch.registers.tma_registers`.
+    o_interrupt
+        High while an interrupt that is enabled has its cause.
+    axi : AXI4 manager port
+    i_writes, i_reads, o_data
+        Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
+    i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
+        Ports and waiters of the :class:`hw.tma.barrier_bank.BarrierBank`, as many as ``ports``.
+
+    Raises
+    ------
+    BadInputError
+        If a parameter lies outside its domain.
+    """
+
+    host: AxiLiteInterface
+    o_interrupt: Signal
+    axi: Axi4Interface
+    i_writes: stream.Interface
+    i_reads: stream.Interface
+    o_data: Any
+    i_operations: Sequence[stream.Interface]
+    o_answers: Sequence[Any]
+    i_waits: Sequence[stream.Interface]
+    o_waits: Sequence[stream.Interface]
+    o_phases: Signal
+    o_flags: Signal
+    o_valid: Signal
+
+    def __init__(self, sizes: TmaSizes, *, ports: int = 1, commands: int = 64) -> None:
+        limits.BARRIER_PORTS.require("Barrier ports of a TMA unit with registers,", ports + 2)
+        limits.COMMAND_SLOTS.require("Commands in flight", commands)
+        self._sizes = sizes
+        self._ports = ports
+        self._commands = commands
+        super().__init__(
+            {
+                "host": In(AxiLiteSignature(address_bits=TMA_ADDRESS_BITS)),
+                "o_interrupt": Out(1),
+                "axi": Out(
+                    Axi4Signature(data_bits=sizes.width_bits, address_bits=sizes.address_bits)
+                ),
+                **user_ports(sizes, ports),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        sizes, own = self._sizes, self._ports
+        unit = TmaUnit(sizes, ports=own + 1)
+        slots = CommandSlots(address_bits=sizes.address_bits, slots=self._commands)
+        registers = TmaFrontEnd(sizes)
+        counters = TrafficCounters(width_bits=sizes.width_bits)
+        m.submodules.unit = shared(unit)
+        m.submodules.slots = shared(slots)
+        m.submodules.registers = shared(registers)
+        m.submodules.counters = shared(counters)
+        pairs: list[tuple[Any, Any]] = [
+            (wiring.flipped(self.host), registers.host),
+            (registers.o_commands, slots.i_commands),
+            (slots.o_commands, unit.i_commands),
+            (unit.o_completions, slots.i_completions),
+            (slots.o_completions, registers.i_completions),
+            (registers.o_operations, unit.i_operations[own]),
+            (registers.o_waits, unit.i_waits[own]),
+            (unit.o_waits[own], registers.i_results),
+            (unit.axi, wiring.flipped(self.axi)),
+            (wiring.flipped(self.i_writes), unit.i_writes),
+            (wiring.flipped(self.i_reads), unit.i_reads),
+        ]
+        for number in range(own):
+            pairs += [
+                (wiring.flipped(self.i_operations[number]), unit.i_operations[number]),
+                (wiring.flipped(self.i_waits[number]), unit.i_waits[number]),
+                (unit.o_waits[number], wiring.flipped(self.o_waits[number])),
+            ]
+            m.d.comb += _copied(self.o_answers[number], unit.o_answers[number])
+        for source, target in pairs:
+            wiring.connect(m, source, target)
+        m.d.comb += [
+            *_copied(registers.i_answer, unit.o_answers[own]),
+            self.o_data.valid.eq(unit.o_data.valid),
+            self.o_data.data.eq(unit.o_data.data),
+            self.o_phases.eq(unit.o_phases),
+            self.o_flags.eq(unit.o_flags),
+            self.o_valid.eq(unit.o_valid),
+            self.o_interrupt.eq(registers.o_interrupt),
+            unit.i_abort.eq(registers.o_abort),
+            slots.i_aborting.eq(unit.o_aborting),
+            slots.i_reset.eq(unit.o_reset),
+            registers.i_idle.eq(slots.o_idle),
+            registers.i_aborting.eq(slots.o_aborting),
+            registers.i_done.eq(slots.o_done),
+            registers.i_failed.eq(slots.o_failed),
+            registers.i_groups_read.eq(unit.o_groups_read),
+            registers.i_groups_stored.eq(unit.o_groups_stored),
+            registers.i_counts.eq(counters.o_counts),
+            counters.i_clear.eq(registers.o_clear),
+        ]
+        axi = self.axi
+        for channel, valid, ready in (
+            (counters.i_read.address, axi.arvalid, axi.arready),
+            (counters.i_read.data, axi.rvalid, axi.rready),
+            (counters.i_write.address, axi.awvalid, axi.awready),
+            (counters.i_write.data, axi.wvalid, axi.wready),
+        ):
+            m.d.comb += [channel.valid.eq(valid), channel.ready.eq(ready)]
+        return m
+
+
+def _copied(target: Any, source: Any) -> list[Any]:
+    """Statements that give an answer on."""
+    return [target.valid.eq(source.valid), target.payload.eq(source.payload)]
