@@ -21,6 +21,7 @@ from hw.command.processor import CommandProcessor
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
 from hw.lib.config_segment import ConfigSegment
 from hw.numeric.division import ceil_div
+from tests.hw.lib.register_host import read_word, write_word
 
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40
@@ -224,38 +225,18 @@ class Bench:
 
     async def write(self, ctx, name, value, *, strobes=0xF, offset=None):
         """Write a register; the response, and the cycle of the write in `wrote`."""
-        axi = self.dut.host
-        ctx.set(axi.awaddr, register(name).offset if offset is None else offset)
-        ctx.set(axi.wdata, value)
-        ctx.set(axi.wstrb, strobes)
-        ctx.set(axi.awvalid, 1)
-        ctx.set(axi.wvalid, 1)
-        ctx.set(axi.bready, 1)
-        ready = 0
-        while not ready:
+        offset = register(name).offset if offset is None else offset
+
+        def note():
             self.wrote = self.cycle
-            *_, ready = await ctx.tick().sample(axi.awready & axi.wready)
-        ctx.set(axi.awvalid, 0)
-        ctx.set(axi.wvalid, 0)
-        valid = 0
-        while not valid:
-            *_, valid, response = await ctx.tick().sample(axi.bvalid, axi.bresp)
-        return response
+
+        port = self.dut.host
+        return await write_word(ctx, port, offset, value, strobes=strobes, before_tick=note)
 
     async def read(self, ctx, name, *, offset=None):
         """Read a register: its value and the response."""
-        axi = self.dut.host
-        ctx.set(axi.araddr, register(name).offset if offset is None else offset)
-        ctx.set(axi.arvalid, 1)
-        ctx.set(axi.rready, 1)
-        ready = 0
-        while not ready:
-            *_, ready = await ctx.tick().sample(axi.arready)
-        ctx.set(axi.arvalid, 0)
-        valid = 0
-        while not valid:
-            *_, valid, value, response = await ctx.tick().sample(axi.rvalid, axi.rdata, axi.rresp)
-        return value, response
+        offset = register(name).offset if offset is None else offset
+        return await read_word(ctx, self.dut.host, offset)
 
     async def value(self, ctx, name):
         value, response = await self.read(ctx, name)
