@@ -12,6 +12,7 @@ from docs.tools.markdown import table
 from hw.arch.counters import counter_table
 from hw.arch.registers.chip_registers import REGISTERS
 from hw.arch.registers.register_fields import register_table
+from hw.arch.registers.tma_registers import TMA_REGISTERS
 from hw.lib.axi_rules import rule_rows
 from hw.numeric.formats import format_table
 from sw.ir.element_operations import element_table
@@ -48,6 +49,9 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "configurations": Generated("README.md", chip_tables.parameters, slow=False),
         "registers": Generated(
             "docs/command.md", functools.partial(register_table, REGISTERS), slow=False
+        ),
+        "tma-registers": Generated(
+            "docs/tma_unit.md", functools.partial(register_table, TMA_REGISTERS), slow=False
         ),
         "counters": Generated("docs/chip.md", counter_table, slow=False),
         "element-operations": Generated("docs/ir.md", element_table, slow=False),
