@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from hw.arch import limits
 from hw.arch.checks import Domain
 from hw.arch.errors import BadInputError, did_you_mean
+from hw.arch.tma_sizes import TmaSizes
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
@@ -155,6 +156,19 @@ def _switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     return Switch(payload_shape=vector_layout(width_bits) if width_bits else 0, **ports)
 
 
+def _tma(component: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
+    """Function that makes a TMA unit, whose sizes are one parameter."""
+
+    def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+        sizes = {each.name: values[each.name] for each in _TMA_SIZES}
+        others = {name: value for name, value in values.items() if name not in sizes}
+        module, _, name = component.rpartition(".")
+        made = getattr(importlib.import_module(module), name)(TmaSizes(**sizes), **others)
+        return cast("Shareable", made)
+
+    return build
+
+
 def _function(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
     def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
         from hw.float.special_functions import UNITS
@@ -168,6 +182,18 @@ _WIDTH = Parameter("width_bits", limits.LINK_BITS, lambda chip: chip.width_bits)
 _PORTS = (
     Parameter("unit_outputs", limits.SWITCH_UNIT_PORTS, 1),
     Parameter("unit_inputs", limits.SWITCH_UNIT_PORTS, 3),
+)
+_TMA_SIZES = tuple(
+    Parameter(name, domain, getattr(TmaSizes, name))
+    for name, domain in (
+        ("width_bits", limits.LINK_BITS),
+        ("address_bits", limits.AXI_ADDRESS_BITS),
+        ("landing_beats", limits.LANDING_BEATS),
+        ("outstanding", limits.OUTSTANDING),
+        ("descriptors", limits.CACHED_DESCRIPTORS),
+        ("barriers", limits.BARRIERS),
+        ("scratchpad_bytes", limits.SCRATCHPAD_BYTES),
+    )
 )
 
 _UNITS = (
@@ -226,6 +252,26 @@ _UNITS = (
             Parameter("load_streams", limits.STREAM_COUNT, 2),
             Parameter("store_streams", limits.STREAM_COUNT, 2),
         ),
+    ),
+    StandAlone(
+        "tma_unit",
+        "TMA engine with descriptor cache, scratchpad and barriers, behind streams",
+        _tma("hw.tma.standalone.tma_unit.TmaUnit"),
+        "tma_top",
+        (*_TMA_SIZES, Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 1), 1)),
+        of_chip=False,
+    ),
+    StandAlone(
+        "tma_top",
+        "`tma_unit` behind AXI4-Lite registers",
+        _tma("hw.tma.standalone.tma_top.TmaTop"),
+        "tma_top",
+        (
+            *_TMA_SIZES,
+            Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 2), 1),
+            Parameter("commands", limits.COMMAND_SLOTS, 64),
+        ),
+        of_chip=False,
     ),
     StandAlone(
         "command",

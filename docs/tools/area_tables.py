@@ -39,6 +39,7 @@ from hw.pcu.unit import Pcu
 from sim.cache import cache_directory
 
 __all__ = [
+    "TMA_WIDTHS",
     "cells",
     "chip",
     "cost_of_formats",
@@ -50,6 +51,7 @@ __all__ = [
     "shares",
     "sums",
     "switches",
+    "tma",
 ]
 
 _CELLS: tuple[tuple[Format, ...], ...] = (
@@ -68,6 +70,8 @@ _CELLS: tuple[tuple[Format, ...], ...] = (
     (e2m1,),
     (int4,),
 )
+#: Widths of the data at which TMA units are measured.
+TMA_WIDTHS = (64, 256, 512)
 _LATENCIES = (1, 2, 3)
 _WIDTHS = (24, 16, 8)
 #: Options of the 16 × 16 units whose share outside their MAC cells is listed.
@@ -236,6 +240,19 @@ def switches() -> str:
         ("switch", "cells", "flip-flops"),
         ((text, area.cells, area.flip_flops) for text, area in zip(texts, areas)),
     )
+
+
+def tma() -> str:
+    """Engine of a chip, and stand-alone units with the default parameters, by width of the data."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name in ("tma", "tma_unit", "tma_top"):
+            for width in TMA_WIDTHS:
+                found = report(f"tilewright area --component {name} --data-bits {width}")["totals"]
+                sums = (found["cells"], found["flip_flops"], found["memory_bits"])
+                yield f"`{name}`", width, *sums
+
+    return table(("`--component`", "`--data-bits`", "cells", "flip-flops", "memory bits"), rows())
 
 
 def shares() -> str:

@@ -78,6 +78,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "area-cells": Generated("docs/numerics.md", area_tables.cells),
         "area-functions": Generated("docs/numerics.md", area_tables.functions),
         "area-function-unit": Generated("docs/numerics.md", area_tables.function_unit),
+        "area-tma": Generated("docs/tma_unit.md", area_tables.tma),
         "area-operations": Generated("docs/numerics.md", area_tables.operations),
     }
 )

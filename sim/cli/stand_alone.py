@@ -28,6 +28,18 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="component parameter; `tilewright list` shows names and ranges; may be repeated",
     )
+    parser.add_argument(
+        "--data-bits",
+        dest="settings",
+        action="append",
+        type=_width,
+        metavar="BITS",
+        help="width of the data, as --set width_bits=BITS",
+    )
+
+
+def _width(text: str) -> tuple[str, object]:
+    return setting(f"width_bits={text}")
 
 
 def require_no_settings(args: argparse.Namespace, where: str | None = None) -> None:

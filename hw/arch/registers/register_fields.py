@@ -60,6 +60,28 @@ class Register:
             {field.name: data.Field(field.bits, field.low) for field in self.fields},
         )
 
+    def word(self, **values: int) -> int:
+        """Word of the fields that are named; the others are 0.
+
+        Raises
+        ------
+        ValueError
+            If there is no such field, or it has too few bits.
+        """
+        word = 0
+        for field in self.fields:
+            value = values.pop(field.name, 0)
+            if not 0 <= value < 1 << field.bits:
+                raise ValueError(f"{self.name}.{field.name} has {field.bits} bits: {value}")
+            word |= value << field.low
+        if values:
+            raise ValueError(f"{self.name} has no field {', '.join(values)}")
+        return word
+
+    def values(self, word: int) -> dict[str, int]:
+        """Value of each field of a word."""
+        return {each.name: word >> each.low & (1 << each.bits) - 1 for each in self.fields}
+
 
 def word_register(
     name: str, offset: int, access: RegisterAccess, text: str, bits: int = 32

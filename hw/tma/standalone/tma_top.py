@@ -8,6 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
+from hw.arch.checks import Domain
 from hw.arch.registers.tma_registers import TMA_ADDRESS_BITS
 from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
@@ -40,6 +41,7 @@ class TmaTop(Component):
     o_interrupt
         High while an interrupt that is enabled has its cause.
     axi : AXI4 manager port
+        Boxes have ID 0, descriptors ID 1.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
@@ -66,7 +68,8 @@ class TmaTop(Component):
     o_valid: Signal
 
     def __init__(self, sizes: TmaSizes, *, ports: int = 1, commands: int = 64) -> None:
-        limits.BARRIER_PORTS.require("Barrier ports of a TMA unit with registers,", ports + 2)
+        # The unit and the registers have a port of their own.
+        Domain(1, limits.BARRIER_PORTS.high - 2).require("Ports of the accelerator", ports)
         limits.COMMAND_SLOTS.require("Commands in flight", commands)
         self._sizes = sizes
         self._ports = ports

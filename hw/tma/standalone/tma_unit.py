@@ -8,6 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
+from hw.arch.checks import Domain
 from hw.arch.descriptor import TmaFeature
 from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
@@ -81,6 +82,7 @@ class TmaUnit(Component):
     o_groups_read, o_groups_stored
         Groups of stores whose vectors have left the scratchpad, and that are visible in memory.
     axi : AXI4 manager port
+        Boxes have ID 0, descriptors ID 1.
     i_abort
         End every command without its completion, once the open bursts have ended; every barrier's
         flag is raised then. Ignored while an abort is under way.
@@ -116,7 +118,7 @@ class TmaUnit(Component):
 
     def __init__(self, sizes: TmaSizes, *, ports: int = 1) -> None:
         # The first port of the bank is the unit's own.
-        limits.BARRIER_PORTS.require("Barrier ports of a TMA unit, its own among them,", ports + 1)
+        Domain(1, limits.BARRIER_PORTS.high - 1).require("Ports of the user", ports)
         self._sizes = sizes
         self._layouts = TmaLayouts(sizes.width_bits, sizes.address_bits, 1, _FEATURES)
         self._ports = ports

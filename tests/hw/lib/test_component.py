@@ -121,11 +121,7 @@ REFUSED = [
     (WeightBuffer, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
     (TmaEngine, {"width_bits": 100}, "Width in bits must be a power of two"),
     (TmaTop, {"sizes": TmaSizes(), "commands": 63}, "Commands in flight must be a power of two"),
-    (
-        TmaUnit,
-        {"sizes": TmaSizes(), "ports": 16},
-        "Barrier ports of a TMA unit, its own among them, must be",
-    ),
+    (TmaUnit, {"sizes": TmaSizes(), "ports": 16}, "Ports of the user must be"),
 ]
 
 

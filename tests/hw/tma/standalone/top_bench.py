@@ -58,10 +58,7 @@ class TopBench:
     async def write(self, ctx, name, value=0, **fields):
         """Write a register, given as a word or by fields; return the response."""
         each = tma_register(name)
-        for field in each.fields:
-            value |= (fields.pop(field.name, 0) & (1 << field.bits) - 1) << field.low
-        assert not fields
-        return await write_word(ctx, self.top.host, each.offset, value)
+        return await write_word(ctx, self.top.host, each.offset, value | each.word(**fields))
 
     async def read(self, ctx, name):
         """Value of a register."""
@@ -71,11 +68,7 @@ class TopBench:
 
     async def fields(self, ctx, name):
         """Value of a register by fields."""
-        value = await self.read(ctx, name)
-        return {
-            field.name: value >> field.low & (1 << field.bits) - 1
-            for field in tma_register(name).fields
-        }
+        return tma_register(name).values(await self.read(ctx, name))
 
     async def submit(
         self, ctx, operation, descriptor=0, coordinates=(), *, id, local=0, barrier=None

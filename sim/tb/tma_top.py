@@ -1,0 +1,247 @@
+"""TMA unit driven by its registers: random boxes through a stalling AXI memory."""
+
+import dataclasses
+import logging
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import FallingEdge, ReadOnly
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
+
+from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, Descriptor
+from hw.arch.error_codes import TmaError
+from hw.arch.registers.tma_registers import tma_register
+from hw.arch.tma_sizes import TmaSizes
+from hw.lib.axi_rules import broken_rules
+from hw.numeric.division import ceil_div
+from hw.tma.barrier_layouts import BarrierOperation
+from hw.tma.standalone.tma_top import TmaTop
+from hw.tma.standalone.unit_commands import TmaOperation
+from sim.cocotb.bench_support import bench, clocks, random_generator, start
+from sim.cocotb.checked_component import CheckedComponent
+from sim.cocotb.stalled_channels import stalled_memory
+from sim.drivers.box_tensor import REGION_BYTES, BoxTensor
+
+__all__ = ["boxes_by_registers_are_numpys_slices", "design"]
+
+_SIZES = TmaSizes(
+    width_bits=64,
+    address_bits=32,
+    landing_beats=32,
+    outstanding=4,
+    descriptors=4,
+    barriers=4,
+    scratchpad_bytes=1 << 15,
+)
+_COMMANDS = 8
+#: Tiles in flight, each with a region of memory to load from, and one to store to.
+_TILES = 4
+_TILE_BYTES = _SIZES.scratchpad_bytes // _TILES
+_DESCRIPTORS = 2 * _TILES * REGION_BYTES
+_MEMORY_BYTES = _DESCRIPTORS + 2 * _TILES * DESCRIPTOR_BYTES
+_ROUNDS = 8
+_BARRIER = 2
+
+
+def design() -> CheckedComponent:
+    """The unit under test, with a checker of AXI4 beside its port."""
+    unit = TmaTop(_SIZES, commands=_COMMANDS)
+    # Reads of descriptors come on top of the boxes'.
+    return CheckedComponent(unit, outstanding=_SIZES.outstanding + 1)
+
+
+class _Host:
+    """Registers by name, through AXI4-Lite."""
+
+    def __init__(self, dut: Any) -> None:
+        self._lite = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
+        for side in (self._lite.write_if, self._lite.read_if):
+            side.log.setLevel(logging.WARNING)
+
+    async def write(self, name: str, **fields: int) -> None:
+        """Write the fields of a register, the others as 0."""
+        each = tma_register(name)
+        answer = await self._lite.write(each.offset, each.word(**fields).to_bytes(4, "little"))
+        assert answer.resp == AxiResp.OKAY, (name, fields)
+
+    async def read(self, name: str) -> dict[str, int]:
+        """Fields of a register."""
+        each = tma_register(name)
+        answer = await self._lite.read(each.offset, 4)
+        assert answer.resp == AxiResp.OKAY, name
+        return each.values(int.from_bytes(answer.data, "little"))
+
+    async def until(self, name: str, field: str) -> dict[str, int]:
+        """Fields of a register once a field is set."""
+        while not (found := await self.read(name))[field]:
+            pass
+        return found
+
+    async def submit(
+        self,
+        operation: TmaOperation,
+        id: int,
+        *,
+        descriptor: int = 0,
+        corner: tuple[int, ...] | list[int] = (),
+        local: int = 0,
+        barrier: int | None = None,
+    ) -> None:
+        """Give a command."""
+        await self.write("DESCRIPTOR_LO", value=descriptor)
+        for number in range(MAX_RANK):
+            coordinate = corner[number] if number < len(corner) else 0
+            await self.write(f"COORDINATE_{number}", value=coordinate & 0xFFFF_FFFF)
+        await self.write("LOCAL", value=local)
+        await self.write("SIGNAL", signals=barrier is not None, barrier=barrier or 0)
+        await self.write("SUBMIT", operation=operation.value, id=id)
+
+    async def operate(self, operation: BarrierOperation, **values: int) -> None:
+        """Apply an operation to the barrier, which accepts it."""
+        await self.write("BARRIER_ARRIVALS", value=values.get("arrivals", 0))
+        await self.write("BARRIER_BYTES", value=values.get("bytes", 0))
+        await self.write("BARRIER_OPERATION", operation=operation.value, barrier=_BARRIER)
+        assert not (await self.until("BARRIER_ANSWER", "valid"))["error"]
+
+    async def completions(self, count: int) -> dict[int, int]:
+        """Codes of the next completions, by the commands' identifiers."""
+        found = [await self.until("COMPLETION", "valid") for _ in range(count)]
+        return {each["id"]: each["code"] for each in found}
+
+
+@dataclasses.dataclass
+class _Tile:
+    """A box on its way from one tensor through the scratchpad to another of its size."""
+
+    number: int
+    tensor: BoxTensor
+    corner: list[int]
+
+    @property
+    def pointers(self) -> tuple[int, int]:
+        """Addresses of the descriptors to load and to store by."""
+        first = _DESCRIPTORS + 2 * self.number * DESCRIPTOR_BYTES
+        return first, first + DESCRIPTOR_BYTES
+
+    @property
+    def target(self) -> Descriptor:
+        """Tensor that is the box and nothing else, its rows one after the other."""
+        box, size = self.tensor.box, self.tensor.size
+        strides = [ceil_div(box[0] * size, 16) * 16]
+        for extent in box[1:-1]:
+            strides.append(strides[-1] * extent)
+        return dataclasses.replace(
+            self.tensor.descriptor,
+            base=(_TILES + self.number) * REGION_BYTES,
+            dims=box,
+            strides=strides[: len(box) - 1],
+        )
+
+    def expected(self, image: Any) -> None:
+        """Write into the image of memory what the load and the store move."""
+        address, exists = self.tensor.where(self.corner)
+        taken = np.where(exists, image[np.where(exists, address, 0)], 0)
+        row = self.tensor.box[0] * self.tensor.size
+        pitch = ceil_div(row, 16) * 16
+        for number, content in enumerate(taken.reshape(-1, row)):
+            first = self.target.base + number * pitch
+            image[first : first + row] = content
+
+
+async def _watch(dut: Any) -> None:
+    """See that no rule of AXI4 is broken."""
+    while True:
+        await ReadOnly()
+        broken = broken_rules(int(dut.o_broken.value))
+        assert not broken, [f"{rule.name}: {rule.statement}" for rule in broken]
+        await FallingEdge(dut.clk)
+
+
+async def _interrupted(dut: Any, host: _Host, *causes: str) -> None:
+    """Wait for the interrupt by one of its causes, and clear it."""
+    await host.write("INTERRUPT_ENABLE", **dict.fromkeys(causes, 1))
+    while not int(dut.o_interrupt.value):
+        await clocks(dut, 1)
+    found = await host.read("INTERRUPT_STATUS")
+    assert any(found[cause] for cause in causes)
+    await host.write("INTERRUPT_STATUS", **found)
+
+
+async def _load(dut: Any, host: _Host, tiles: list[_Tile], *, abort_after: int | None) -> bool:
+    """Load the tiles, with one command that is refused among them; whether none was aborted."""
+    total = sum(tile.tensor.descriptor.box_bytes for tile in tiles)
+    await host.operate(BarrierOperation.INIT, arrivals=1)
+    await host.operate(BarrierOperation.ARRIVE_EXPECT, arrivals=1, bytes=total)
+    await host.write("WAIT_CYCLES", value=1_000_000)
+    await host.write("WAIT", parity=0, barrier=_BARRIER)
+    load = TmaOperation.LOAD
+    for tile in tiles:
+        where: dict[str, Any] = {"local": tile.number * _TILE_BYTES, "barrier": _BARRIER}
+        pointer = tile.pointers[0]
+        await host.submit(load, tile.number, descriptor=pointer, corner=tile.corner, **where)
+    await host.submit(load, 99, descriptor=_DESCRIPTORS + 8)
+    if abort_after is not None:
+        await clocks(dut, abort_after)
+        await host.write("CONTROL", abort=1)
+    await _interrupted(dut, host, "wait")
+    result = await host.until("WAIT_RESULT", "valid")
+    codes = await host.completions(_TILES + 1)
+    assert codes.pop(99) in (TmaError.POINTER.value, TmaError.ABORTED.value)
+    if abort_after is None:
+        assert result == {"passed": 1, "flag": 0, "timed_out": 0, "valid": 1, "error": 0}
+        assert not any(codes.values())
+        return True
+    assert set(codes.values()) <= {0, TmaError.ABORTED.value}
+    while (await host.read("STATUS"))["aborting"]:
+        pass
+    assert (await host.read("STATUS"))["idle"]
+    return False
+
+
+@bench(limit_cycles=2_000_000)
+@cocotb.parametrize(stall=[0.0, 0.5, 0.9])
+async def boxes_by_registers_are_numpys_slices(dut: Any, stall: float) -> None:
+    """Tiles pass through the scratchpad; an abort ends some loads; memory is as numpy has it."""
+    rng = random_generator()
+    memory = stalled_memory(dut, _MEMORY_BYTES, stall)
+    image = rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
+    memory.write(0, image.tobytes())
+    host = _Host(dut)
+    idle = {"i_reads__valid": 0, "i_writes__valid": 0, "i_waits__0__valid": 0}
+    await start(dut, **idle, i_operations__0__valid=0, o_waits__0__ready=1)
+    cocotb.start_soon(_watch(dut))
+    aborted = 0
+    for round_ in range(_ROUNDS):
+        tiles = []
+        for number in range(_TILES):
+            tensor = BoxTensor(rng, number * REGION_BYTES, _SIZES.width_bits // 8)
+            tiles.append(_Tile(number, tensor, tensor.corner(rng)))
+            for pointer, one in zip(tiles[-1].pointers, (tensor.descriptor, tiles[-1].target)):
+                memory.write(pointer, one.pack())
+                image[pointer : pointer + DESCRIPTOR_BYTES] = np.frombuffer(one.pack(), np.uint8)
+        pointers = [pointer for tile in tiles for pointer in tile.pointers]
+        for number, pointer in enumerate(pointers):
+            await host.submit(TmaOperation.INVALIDATE, number, descriptor=pointer)
+        assert set((await host.completions(len(pointers))).values()) == {0}
+        abort_after = int(rng.integers(0, 300)) if round_ % 3 == 1 else None
+        if not await _load(dut, host, tiles, abort_after=abort_after):
+            aborted += 1
+            assert await _load(dut, host, tiles, abort_after=None)
+        for tile in tiles:
+            where: dict[str, Any] = {
+                "descriptor": tile.pointers[1],
+                "local": tile.number * _TILE_BYTES,
+            }
+            await host.submit(TmaOperation.STORE, tile.number, **where)
+        groups = (await host.read("GROUPS"))["stored"]
+        await host.submit(TmaOperation.COMMIT, 77)
+        codes = await host.completions(_TILES + 1)
+        assert codes == dict.fromkeys([*range(_TILES), 77], 0)
+        assert (await host.read("GROUPS"))["stored"] == groups + 1
+        for tile in tiles:
+            tile.expected(image)
+    assert aborted
+    found = np.frombuffer(memory.read(0, _MEMORY_BYTES), np.uint8)
+    wrong = np.flatnonzero(found != image)
+    assert not len(wrong), f"{len(wrong)} bytes differ, the first at {wrong[:1]}"
