@@ -257,7 +257,7 @@ _UNITS = (
         "tma_unit",
         "TMA engine with descriptor cache, scratchpad and barriers, behind streams",
         _tma("hw.tma.standalone.tma_unit.TmaUnit"),
-        "tma_top",
+        "tma_host",
         (*_TMA_SIZES, Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 1), 1)),
         of_chip=False,
     ),
@@ -265,7 +265,7 @@ _UNITS = (
         "tma_top",
         "`tma_unit` behind AXI4-Lite registers",
         _tma("hw.tma.standalone.tma_top.TmaTop"),
-        "tma_top",
+        "tma_host",
         (
             *_TMA_SIZES,
             Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 2), 1),
