@@ -113,6 +113,8 @@ class TmaFeature(enum.Enum, shape=8):
     JOINED_BURSTS = 3
     #: Several boxes prepared at a time, with a report of each command.
     PARALLEL_BOXES = 4
+    #: Rows of any number of 16 bytes, without gaps between them in the vectors of a box.
+    PACKED_ROWS = 5
 
 
 class Mode(enum.Enum, shape=8):

@@ -18,7 +18,7 @@ from hw.arch.error_codes import TmaError, UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.lib.component import Component
 from hw.numeric.division import ceil_div
-from hw.tma.commands import BOX_VECTORS_BITS, tagged_command_layout
+from hw.tma.commands import BOX_UNITS_BITS, tagged_command_layout
 from hw.tma.descriptor_rules import descriptor_rules
 from hw.tma.layouts import TmaLayouts
 
@@ -75,8 +75,8 @@ class BoxReader(Component):
         self._high: Any = Signal(bounds)
         self._address = Signal(layouts.address_bits)
         self._code = Signal(8)
-        self._count = Signal(BOX_VECTORS_BITS)
-        self._most = Signal(BOX_VECTORS_BITS)
+        self._count = Signal(BOX_UNITS_BITS)
+        self._most = Signal(BOX_UNITS_BITS)
         self._aligned = Signal()
         commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         super().__init__(
@@ -128,7 +128,7 @@ class BoxReader(Component):
             ]
             if self._reports:
                 m.d.sync += [
-                    self._most.eq(command.command.most_vectors),
+                    self._most.eq(command.command.most_units),
                     self._aligned.eq(command.command.aligned),
                 ]
         with m.If(checking):
@@ -228,36 +228,41 @@ class BoxReader(Component):
                     ]
 
     def _multiply(self, m: Module, dimension: Value, extent: Value) -> None:
-        """Count of the box's vectors, multiplied by the indices taken of the dimension."""
+        """Count of the box's units, multiplied by the indices taken of the dimension."""
         indices: Value = extent
         if TmaFeature.ELEMENT_STRIDES in self._layouts.features:
             indices = _ceil_div(extent, self.i_descriptor.element_strides[dimension])
-        more = Signal(BOX_VECTORS_BITS + MAX_BOX.bit_length())
+        more = Signal(BOX_UNITS_BITS + MAX_BOX.bit_length())
         m.d.comb += more.eq(self._count * indices)
         with m.If(dimension == 0):
-            m.d.sync += self._count.eq(self._row_bytes >> self._layouts.beat_shift)
+            m.d.sync += self._count.eq(self._row_bytes >> self._layouts.unit_shift)
         with m.Else():
-            m.d.sync += self._count.eq(Mux(more[BOX_VECTORS_BITS:].any(), -1, more))
+            m.d.sync += self._count.eq(Mux(more[BOX_UNITS_BITS:].any(), -1, more))
 
     def _describe(self, m: Module) -> None:
         """Fields of the box, from its address and bounds."""
         fields = self.i_descriptor
         box: Any = self.o_stream.payload
         head = self._low[0] << self._element_shift
+        row = self._row_bytes
+        if self._layouts.packs:
+            row = row + (self._layouts.beat_bytes - 1)
         m.d.comb += [
             box.stream.eq(self._owner),
             box.address.eq(self._address + head),
-            box.vectors.eq(self._row_bytes >> self._layouts.beat_shift),
+            box.vectors.eq(row >> self._layouts.beat_shift),
             box.head.eq(head),
             box.tail.eq(self._high[0] << self._element_shift),
         ]
         features = self._layouts.features
+        if self._layouts.packs:
+            m.d.comb += box.units.eq(self._row_bytes >> self._layouts.unit_shift)
         if self._reports:
             too_large = Mux(self._count > self._most, TmaError.DESTINATION.value, 0)
             m.d.comb += [
                 box.report.code.eq(Mux(self._code.any(), self._code, too_large)),
                 box.report.swizzle.eq(fields.swizzle),
-                box.report.vectors.eq(self._count),
+                box.report.units.eq(self._count),
             ]
         if TmaFeature.NAN_FILL in features:
             m.d.comb += box.fill.eq(Mux(fields.oob_fill[0], self._element_shift, 0))

@@ -127,5 +127,7 @@ class BoxWalker(Component):
             row.address.eq(address >> beat_shift),
             row.beats.eq(Mux(inside, beats, 0)),
         ]
+        if self._layouts.packs:
+            m.d.comb += row.plan.units.eq(box.units)
         if TmaFeature.NAN_FILL in self._layouts.features:
             m.d.comb += row.plan.fill.eq(box.fill)

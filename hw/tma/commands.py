@@ -6,10 +6,10 @@ from amaranth.lib import data
 from hw.arch.descriptor import MAX_RANK, TmaFeature
 from hw.arch.launch import REPEAT_BITS
 
-__all__ = ["BOX_VECTORS_BITS", "command_layout", "tagged_command_layout"]
+__all__ = ["BOX_UNITS_BITS", "command_layout", "tagged_command_layout"]
 
-#: Width of a count of a box's vectors; its greatest value means this many or more.
-BOX_VECTORS_BITS = 18
+#: Width of a count of a box's units (:attr:`hw.tma.layouts.TmaLayouts.unit_shift`); its greatest value means this many or more.
+BOX_UNITS_BITS = 18
 
 
 def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> data.StructLayout:
@@ -17,12 +17,12 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
 
     ``iteration`` times the stride stored with the descriptor is added to the address of the box.
     The coordinate of dimension ``index``, if it is not 0, must lie inside the tensor.
-    With `TmaFeature.PARALLEL_BOXES`, a box of more than ``most_vectors`` is refused, and one with
+    With `TmaFeature.PARALLEL_BOXES`, a box of more than ``most_units`` is refused, and one with
     a swizzle if its place is not ``aligned`` to the pattern.
     """
     place = {}
     if TmaFeature.PARALLEL_BOXES in features:
-        place = {"most_vectors": BOX_VECTORS_BITS, "aligned": 1}
+        place = {"most_units": BOX_UNITS_BITS, "aligned": 1}
     return data.StructLayout(
         {
             "descriptor": range(descriptors),

@@ -62,7 +62,7 @@ def descriptor_rules(
         (TmaError.STRIDE, anywhere(stride_bad, 1)),
         (TmaError.DIMENSION, anywhere([extent == 0 for extent in fields.dims])),
         (TmaError.BOX, anywhere(box_bad)),
-        (TmaError.ROW_BYTES, row_bytes[: layouts.beat_shift] != 0),
+        (TmaError.ROW_BYTES, row_bytes[: layouts.unit_shift] != 0),
         (TmaError.ELEMENT_STRIDE, anywhere(step_bad)),
         (TmaError.INTERLEAVE, fields.interleave != 0),
         (TmaError.SWIZZLE, swizzle_bad),

@@ -9,10 +9,12 @@ from amaranth.lib import data
 
 from hw.arch.descriptor import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, TmaFeature
 from hw.lib.bursts import longest_burst
-from hw.tma.commands import BOX_VECTORS_BITS
+from hw.tma.commands import BOX_UNITS_BITS
 
 __all__ = ["MAX_ROW_BYTES", "TmaLayouts"]
 
+#: Bytes of a unit of rows that are packed.
+_PACKED_BYTES = 16
 #: Bytes of the longest box row, whose elements have 4 bytes.
 MAX_ROW_BYTES = MAX_BOX * 4
 
@@ -49,6 +51,25 @@ class TmaLayouts:
         return self.beat_bytes.bit_length() - 1
 
     @property
+    def packs(self) -> bool:
+        """Whether rows may end within a vector, and the next one begins there."""
+        return TmaFeature.PACKED_ROWS in self.features and self.beat_bytes > _PACKED_BYTES
+
+    @property
+    def unit_shift(self) -> int:
+        """log2 of the bytes of a unit, of which a row has a whole number: a vector if not packed."""
+        return (_PACKED_BYTES - 1).bit_length() if self.packs else self.beat_shift
+
+    @property
+    def unit_bits(self) -> int:
+        """Bits of a unit's number in its vector."""
+        return self.beat_shift - self.unit_shift
+
+    @property
+    def _units(self) -> dict[str, int]:
+        return {"units": self.unit_bits} if self.packs else {}
+
+    @property
     def burst_beats(self) -> int:
         """Beats of the longest aligned burst that AXI allows."""
         return longest_burst(self.width_bits)
@@ -60,7 +81,7 @@ class TmaLayouts:
         ``address`` is that of the first byte of row 0 that lies within the tensor's dimension 0. Of
         each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
         indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
-        bytes, ``steps`` are the element strides. ``fill`` is `plan`'s.
+        bytes, ``steps`` are the element strides. ``vectors``, ``units`` and ``fill`` are `plan`'s.
         """
         outer = MAX_RANK - 1
         more: dict[str, Any] = {}
@@ -79,6 +100,7 @@ class TmaLayouts:
                 "vectors": range(MAX_ROW_BYTES // self.beat_bytes + 1),
                 "head": range(MAX_ROW_BYTES + 1),
                 "tail": range(MAX_ROW_BYTES + 1),
+                **self._units,
                 **self._fill,
                 **more,
             }
@@ -92,9 +114,9 @@ class TmaLayouts:
     def report(self) -> data.StructLayout:
         """Layout of the report of a command.
 
-        ``code`` is that of its refusal, or 0; ``swizzle`` and ``vectors`` are those of its box.
+        ``code`` is that of its refusal, or 0; ``swizzle`` and ``units`` are those of its box.
         """
-        return data.StructLayout({"code": 8, "swizzle": 2, "vectors": BOX_VECTORS_BITS})
+        return data.StructLayout({"code": 8, "swizzle": 2, "units": BOX_UNITS_BITS})
 
     @property
     def _response(self) -> dict[str, int]:
@@ -111,8 +133,9 @@ class TmaLayouts:
 
         The row starts at byte ``offset`` of its beat 0. Beats ``first`` to ``end`` - 1 are in
         memory (none if they are equal), from byte ``head`` of the first to the byte before ``tail``
-        of the last (0 means the whole beat). ``last`` ends the box. ``fill`` is log2 of the bytes
-        of the NaN to fill with, 0 for zeros.
+        of the last (0 means the whole beat). ``last`` ends the box. The last of its ``vectors`` has
+        ``units`` (0 means the whole vector). ``fill`` is log2 of the bytes of the NaN to fill with,
+        0 for zeros.
         """
         vectors = MAX_ROW_BYTES // self.beat_bytes
         return data.StructLayout(
@@ -125,6 +148,7 @@ class TmaLayouts:
                 "head": self.beat_shift,
                 "tail": self.beat_shift,
                 "last": 1,
+                **self._units,
                 **self._fill,
             }
         )
@@ -164,6 +188,13 @@ class TmaLayouts:
                 "stream": range(self.streams),
                 **self._response,
             }
+        )
+
+    @property
+    def row_vector(self) -> data.StructLayout:
+        """Layout of a vector of one row; ``units`` of it are the row's, 0 if the whole vector is."""
+        return data.StructLayout(
+            {**{name: field.shape for name, field in self.vector}, **self._units}
         )
 
     @property

@@ -18,6 +18,7 @@ from hw.tma.box_engine import BoxEngine
 from hw.tma.burst_joiner import BurstJoiner
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import BeatsToVectors
+from hw.tma.row_packing import RowPacker
 
 __all__ = ["LoadEngine"]
 
@@ -38,7 +39,8 @@ class LoadEngine(BoxEngine):
     Members
     -------
     o_streams : array of vector streams
-        Boxes in order of commands, row by row, each row in whole vectors; ``last`` ends a box.
+        Boxes in order of commands, row by row, each row in whole vectors, or without gaps with
+        `TmaFeature.PACKED_ROWS`; ``last`` ends a box.
         While the stream of the oldest box is stalled, all are (head-of-line blocking).
     o_loaded_response
         With the last vector of a box: bit 0 if a beat of it came with SLVERR, bit 1 if one came
@@ -87,7 +89,13 @@ class LoadEngine(BoxEngine):
         vector: Any = output.o_stream.payload
         wiring.connect(m, plans, gather.i_plans)
         wiring.connect(m, landing.o_stream, gather.i_beats)
-        wiring.connect(m, gather.o_stream, output.i_stream)
+        rows = gather.o_stream
+        if layouts.packs:
+            packer = RowPacker(layouts)
+            m.submodules.packer = shared(packer)
+            wiring.connect(m, rows, packer.i_stream)
+            rows = packer.o_stream
+        wiring.connect(m, rows, output.i_stream)
 
         axi = self.axi
         buffer = ElasticBuffer(layouts.burst)

@@ -43,11 +43,16 @@ def _select(mask: Value, chosen: Value, other: Value) -> Value:
 class _Slots:
     """Counter of the beats that a row's vectors span: one slot per cycle."""
 
-    def __init__(self, m: Module, plan: Any, step: Value, beat_bytes: int) -> None:
+    def __init__(self, m: Module, layouts: TmaLayouts, plan: Any, step: Value) -> None:
         slot = Signal.like(plan.end)
         self.slot = slot
+        beat_bytes = layouts.beat_bytes
         #: The row does not start at a beat boundary, so it spans one beat more than it has vectors.
         self.skewed = plan.offset != 0
+        if layouts.packs:
+            # One short vector may lie in one beat all the same.
+            end = plan.offset + (plan.units << layouts.unit_shift)
+            self.skewed &= ~((plan.vectors == 1) & (plan.units != 0) & (end <= beat_bytes))
         self.final = slot + 1 == plan.vectors + self.skewed
         #: The beat is in memory.
         self.present = (slot >= plan.first) & (slot < plan.end)
@@ -77,7 +82,7 @@ class BeatsToVectors(Component):
     i_plans : stream of :attr:`TmaLayouts.plan`
     i_beats : stream of :attr:`TmaLayouts.beat`
         Beats read from memory, in order.
-    o_stream : stream of :attr:`TmaLayouts.vector`
+    o_stream : stream of :attr:`TmaLayouts.row_vector`
         Vectors; not registered.
     """
 
@@ -91,7 +96,7 @@ class BeatsToVectors(Component):
             {
                 "i_plans": In(stream.Signature(layouts.plan)),
                 "i_beats": In(stream.Signature(layouts.beat)),
-                "o_stream": Out(stream.Signature(layouts.vector)),
+                "o_stream": Out(stream.Signature(layouts.row_vector)),
             }
         )
 
@@ -102,7 +107,7 @@ class BeatsToVectors(Component):
         vector: Any = self.o_stream.payload
         beat: Any = self.i_beats.payload
         step = Signal()
-        slots = _Slots(m, plan, step, beat_bytes)
+        slots = _Slots(m, self._layouts, plan, step)
 
         # The first beat of a skewed row only fills the carry register.
         emits = ~(slots.skewed & (slots.slot == 0))
@@ -133,6 +138,8 @@ class BeatsToVectors(Component):
         ]
         with m.If(step):
             m.d.sync += carry.eq(rotated)
+        if self._layouts.packs:
+            m.d.comb += vector.units.eq(Mux(slots.final, plan.units, 0))
         if TmaFeature.PARALLEL_BOXES in self._layouts.features:
             response = Signal(2)
             m.d.comb += vector.response.eq(response | Mux(slots.present, beat.response, 0))
@@ -163,6 +170,9 @@ class VectorsToBeats(Component):
     i_bursts : stream of :attr:`TmaLayouts.burst`
     i_vectors, o_select
         Stream of vectors' data, and the number of the vector stream that it must come from.
+    o_units, o_ends
+        Units that the vector must have, 0 if all, and whether it is the last of its box; with
+        `TmaFeature.PACKED_ROWS`.
     o_address : stream of :attr:`TmaLayouts.burst`
     o_write : stream of :attr:`TmaLayouts.write`
     o_record : stream of :attr:`TmaLayouts.record`
@@ -178,6 +188,8 @@ class VectorsToBeats(Component):
     i_bursts: stream.Interface
     i_vectors: stream.Interface
     o_select: Signal
+    o_units: Signal
+    o_ends: Signal
     o_address: stream.Interface
     o_write: stream.Interface
     o_record: stream.Interface
@@ -192,6 +204,7 @@ class VectorsToBeats(Component):
                 "i_bursts": In(stream.Signature(layouts.burst)),
                 "i_vectors": In(stream.Signature(layouts.width_bits)),
                 "o_select": Out(range(layouts.streams)),
+                **({"o_units": Out(layouts.unit_bits), "o_ends": Out(1)} if layouts.packs else {}),
                 "o_address": Out(stream.Signature(layouts.burst)),
                 "o_write": Out(stream.Signature(layouts.write)),
                 "o_record": Out(stream.Signature(layouts.record)),
@@ -209,7 +222,7 @@ class VectorsToBeats(Component):
         write: Any = self.o_write.payload
         record: Any = self.o_record.payload
         step = Signal()
-        slots = _Slots(m, plan, step, beat_bytes)
+        slots = _Slots(m, self._layouts, plan, step)
         takes = slots.slot < plan.vectors
         left = Signal(9)
         opened = left != 0
@@ -227,6 +240,12 @@ class VectorsToBeats(Component):
             willing.eq(self.i_plans.valid & (~opens | self.i_bursts.valid) & ~self.i_drain),
             supplied.eq(willing & (~takes | self.i_vectors.valid)),
         ]
+        if self._layouts.packs:
+            short = slots.slot + 1 == plan.vectors
+            m.d.comb += [
+                self.o_units.eq(Mux(short, plan.units, 0)),
+                self.o_ends.eq(short & plan.last),
+            ]
         # All parts of a slot transfer in one cycle or none does.
         address_free = ~opens | self.o_address.ready
         write_free = ~slots.present | self.o_write.ready

@@ -17,6 +17,7 @@ from hw.tma.box_engine import BoxEngine
 from hw.tma.burst_joiner import BurstJoiner
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import VectorsToBeats
+from hw.tma.row_packing import RowUnpacker
 
 __all__ = ["StoreEngine"]
 
@@ -39,8 +40,8 @@ class StoreEngine(BoxEngine):
     Members
     -------
     i_streams : array of vector streams
-        Boxes in order of commands, row by row, each row in whole vectors; flags are ignored. Only
-        the stream of the oldest box moves.
+        Boxes in order of commands, row by row, each row in whole vectors, or without gaps with
+        `TmaFeature.PACKED_ROWS`; flags are ignored. Only the stream of the oldest box moves.
     o_stored
         One bit per stream, high for one cycle per box. It comes when the box's last byte is
         visible in memory, or at once if none of its bytes lies in the tensor.
@@ -168,6 +169,13 @@ class StoreEngine(BoxEngine):
 
     def _take_vectors(self, m: Module, scatter: VectorsToBeats) -> None:
         """Buffer every input stream, and pass on the one that the realigner selects."""
+        target = scatter.i_vectors
+        if self._layouts.packs:
+            unpacker = RowUnpacker(self._layouts)
+            m.submodules.unpacker = shared(unpacker)
+            m.d.comb += [unpacker.i_units.eq(scatter.o_units), unpacker.i_ends.eq(scatter.o_ends)]
+            wiring.connect(m, unpacker.o_stream, target)
+            target = unpacker.i_stream
         for number in range(self._layouts.streams):
             port = ElasticBuffer(vector_layout(self._layouts.width_bits))
             m.submodules[f"input{number}"] = shared(port)
@@ -175,9 +183,9 @@ class StoreEngine(BoxEngine):
             vector: Any = port.o_stream.payload
             with m.If(scatter.o_select == number):
                 m.d.comb += [
-                    scatter.i_vectors.valid.eq(port.o_stream.valid),
-                    scatter.i_vectors.payload.eq(vector.data),
-                    port.o_stream.ready.eq(scatter.i_vectors.ready),
+                    target.valid.eq(port.o_stream.valid),
+                    target.payload.eq(vector.data),
+                    port.o_stream.ready.eq(target.ready),
                 ]
 
     def _drive_writes(

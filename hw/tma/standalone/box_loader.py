@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -11,7 +11,7 @@ from hw.arch.limits import BARRIERS
 from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
-from hw.tma.commands import BOX_VECTORS_BITS
+from hw.tma.commands import BOX_UNITS_BITS
 from hw.tma.layouts import TmaLayouts
 from hw.tma.standalone.swizzle import exchange_of, reordered, swizzled
 from hw.tma.standalone.tickets import ticket_layout
@@ -19,14 +19,14 @@ from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
 
 __all__ = ["BoxLoader", "loaded_layout"]
 
-#: A load that has ended: its command, its barrier, and the vectors that are in the scratchpad.
+#: A load that has ended: its command, its barrier, and the units that are in the scratchpad.
 loaded_layout = data.StructLayout(
     {
         "id": COMMAND_ID_BITS,
         "code": 8,
         "barrier": range(BARRIERS.high),
         "signals": 1,
-        "count": BOX_VECTORS_BITS,
+        "count": BOX_UNITS_BITS,
     }
 )
 
@@ -111,6 +111,13 @@ class BoxLoader(Component):
             loaded.count.eq(Mux(refused, 0, ticket.count)),
             loaded.code.eq(ticket.code),
         ]
+        units = ticket.count[: self._layouts.unit_bits]
+        if self._layouts.packs:
+            # The last vector may be short.
+            unit = 1 << self._layouts.unit_shift
+            within = Cat((number < units).replicate(unit) for number in range(1 << len(units)))
+            with m.If(vector.last & (units != 0)):
+                m.d.comb += write.strobe.eq(reordered(m, within, exchange, unit=unit))
         with m.If(~refused & self.i_response.any()):
             code = Mux(self.i_response[1], TmaError.READ_DECERR.value, TmaError.READ_SLVERR.value)
             m.d.comb += loaded.code.eq(code)

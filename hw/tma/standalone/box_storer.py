@@ -68,7 +68,7 @@ class BoxStorer(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        shift = self._layouts.beat_shift
+        shift, within = self._layouts.beat_shift, self._layouts.unit_bits
         ticket: Any = self.i_tickets.payload
         ended: Any = self.o_ended.payload
         ahead = Queue(vector_layout(self._layouts.width_bits), depth=_AHEAD)
@@ -89,7 +89,7 @@ class BoxStorer(Component):
             ),
             place.eq(ticket.vector + moved),
             exchange.eq(exchange_of(place, ticket.swizzle, shift)),
-            last.eq(moved + 1 == ticket.count),
+            last.eq(moved + 1 == (ticket.count + (1 << within) - 1) >> within),
             offered.eq(self.i_tickets.valid & ~alone & (room != 0) & (~last | self.o_ended.ready)),
             self.o_reads.valid.eq(offered),
             self.o_reads.payload.eq(swizzled(place, exchange, shift)),

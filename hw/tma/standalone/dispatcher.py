@@ -199,6 +199,8 @@ class Dispatcher(Component):
                 tag.entry.eq(self.i_entry),
                 given.descriptor.eq(self.i_entry),
                 given.coordinates.eq(command.coordinates),
-                given.most_vectors.eq(Mux(misplaced, 0, self._vectors - place)),
+                given.most_units.eq(
+                    Mux(misplaced, 0, (self._vectors - place) << self._layouts.unit_bits)
+                ),
                 given.aligned.eq(~command.local[: (_ALIGNED - 1).bit_length()].any()),
             ]

@@ -31,8 +31,8 @@ class LoadEnds(Component):
 
     Parameters
     ----------
-    beat_shift : int
-        log2 of the bytes of a vector.
+    unit_shift : int
+        log2 of the bytes of a unit.
     arrivals, tx_bytes : int
         Those of the bank of barriers.
 
@@ -50,8 +50,8 @@ class LoadEnds(Component):
     i_answer: Any
     o_completions: stream.Interface
 
-    def __init__(self, *, beat_shift: int, arrivals: int, tx_bytes: int) -> None:
-        self._beat_shift = beat_shift
+    def __init__(self, *, unit_shift: int, arrivals: int, tx_bytes: int) -> None:
+        self._unit_shift = unit_shift
         most = {"arrivals": arrivals, "tx_bytes": tx_bytes}
         answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**most))})
         super().__init__(
@@ -79,7 +79,7 @@ class LoadEnds(Component):
             self.o_operation.valid.eq(ended.valid & load.signals & ~asked),
             operation.operation.eq(BarrierOperation.COMPLETE),
             operation.barrier.eq(load.barrier),
-            operation.bytes.eq(load.count << self._beat_shift),
+            operation.bytes.eq(load.count << self._unit_shift),
             operation.failed.eq(load.code != TmaError.NONE.value),
             latest.eq(Mux(self.i_answer.valid, self.i_answer.payload.error, error)),
             self.o_completions.valid.eq(ended.valid & (asked | ~load.signals)),

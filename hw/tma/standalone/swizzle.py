@@ -22,14 +22,14 @@ def swizzled(vector: Value, exchange: Value, beat_shift: int) -> Value:
     return vector ^ Cat(Const(0, _UNIT), exchange)[beat_shift:]
 
 
-def reordered(m: Module, data: Value, exchange: Value) -> Value:
-    """Data of a vector whose units are exchanged within it; its own inverse."""
+def reordered(m: Module, data: Value, exchange: Value, *, unit: int = 128) -> Value:
+    """Data, or strobes, of a vector whose units are exchanged within it; its own inverse."""
     width = len(data)
     for bit in range(3):
-        span = 128 << bit
+        span = unit << bit
         if span < width:
             # A signal each: an expression of all stages would grow threefold by stage.
-            stage = Signal(width, name=f"reordered{bit}")
+            stage = Signal(width, name=f"reordered{unit}_{bit}")
             m.d.comb += stage.eq(data)
             parts = [stage[at : at + span] for at in range(0, width, span)]
             order = [number ^ 1 for number in range(len(parts))]

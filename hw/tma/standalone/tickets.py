@@ -12,7 +12,7 @@ from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
-from hw.tma.commands import BOX_VECTORS_BITS
+from hw.tma.commands import BOX_UNITS_BITS
 from hw.tma.layouts import TmaLayouts
 
 __all__ = ["TICKETS", "TicketQueue", "tag_layout", "ticket_layout"]
@@ -45,8 +45,8 @@ def tag_layout(vectors: int, descriptors: int) -> data.StructLayout:
 
 
 def ticket_layout(vectors: int) -> data.StructLayout:
-    """Layout of a ticket: a tag with the box's swizzle and its number of vectors."""
-    return data.StructLayout({**_members(vectors), "swizzle": 2, "count": BOX_VECTORS_BITS})
+    """Layout of a ticket: a tag with the box's swizzle and its count of units."""
+    return data.StructLayout({**_members(vectors), "swizzle": 2, "count": BOX_UNITS_BITS})
 
 
 class TicketQueue(Component):
@@ -113,6 +113,6 @@ class TicketQueue(Component):
             *(ticket[name].eq(tag[name]) for name in self._kept),
             ticket.code.eq(Mux(alone, tag.code, report.code)),
             ticket.swizzle.eq(report.swizzle),
-            ticket.count.eq(report.vectors),
+            ticket.count.eq(report.units),
         ]
         return m

@@ -227,7 +227,7 @@ class TmaUnit(Component):
         scratchpad = Scratchpad(width_bits=layouts.width_bits, vectors=self._sizes.vectors)
         loader = BoxLoader(layouts, vectors=self._sizes.vectors)
         storer = BoxStorer(layouts, vectors=self._sizes.vectors)
-        loads = LoadEnds(beat_shift=layouts.beat_shift, **_MOST)
+        loads = LoadEnds(unit_shift=layouts.unit_shift, **_MOST)
         stores = StoreEnds()
         ports = self._ports
         bank = BarrierBank(barriers=self._sizes.barriers, ports=1 + ports, waiters=ports, **_MOST)

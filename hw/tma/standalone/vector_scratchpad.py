@@ -81,9 +81,7 @@ class Scratchpad(Component):
             box.ready.eq(~user.valid),
             memory.i_write_address.eq(Mux(user.valid, given.vector, boxed.vector)),
             memory.i_data.eq(Mux(user.valid, given.data, boxed.data)),
-            memory.i_write.eq(
-                Mux(user.valid, given.strobe, box.valid.replicate(self._width_bits // 8))
-            ),
+            memory.i_write.eq(Mux(user.valid, given.strobe, Mux(box.valid, boxed.strobe, 0))),
             self.i_reads.ready.eq(1),
             self.i_box_read.ready.eq(~self.i_reads.valid),
             memory.i_read.eq(self.i_reads.valid | self.i_box_read.valid),

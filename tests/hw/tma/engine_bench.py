@@ -6,7 +6,7 @@ from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 
 from hw.arch.descriptor import TmaFeature
-from hw.tma.commands import BOX_VECTORS_BITS
+from hw.tma.commands import BOX_UNITS_BITS
 from hw.tma.engine import TmaEngine
 from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.tma.memory import AxiMemory
@@ -93,7 +93,7 @@ class Bench:
             async for _, _, valid, report in ctx.tick().sample(port.valid, port.payload):
                 if valid:
                     self.reports[side].append(
-                        (int(report.code), int(report.swizzle), int(report.vectors))
+                        (int(report.code), int(report.swizzle), int(report.units))
                     )
 
         return take
@@ -105,7 +105,7 @@ class Bench:
         """Give a command; with reports its box may have any size unless ``place`` says less."""
         command = packed_command(index, coordinates)
         if self.reports_boxes:
-            command |= {"most_vectors": (1 << BOX_VECTORS_BITS) - 1, "aligned": 1} | place
+            command |= {"most_units": (1 << BOX_UNITS_BITS) - 1, "aligned": 1} | place
         ctx.set(port.payload, command)
         ctx.set(port.valid, 1)
         await ctx.tick().until(port.ready)

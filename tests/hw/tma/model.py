@@ -64,15 +64,16 @@ def random_case(rng, *, width_bits, region, max_vectors=24, features=()):
     beat = width_bits // 8
     size = rng.choice(FORMATS)
     rank = rng.randint(1, 5)
-    vectors = rng.randint(1, 6)
-    spans = [each for each in Swizzle if each.bytes >= beat and each is not Swizzle.NONE]
+    unit = min(beat, 16) if TmaFeature.PACKED_ROWS in features else beat
+    units = rng.randint(1, 6 * beat // unit)
+    spans = [each for each in Swizzle if each.bytes >= unit and each is not Swizzle.NONE]
     swizzle = Swizzle.NONE
     if TmaFeature.SWIZZLE in features and spans and rng.random() < 0.5:
         swizzle = rng.choice(spans)
-        vectors = rng.randint(1, swizzle.bytes // beat)
-    while vectors * beat // size.bytes > 256:
-        vectors -= 1
-    box = [vectors * beat // size.bytes]
+        units = rng.randint(1, swizzle.bytes // unit)
+    units = min(units, 256 * size.bytes // unit)
+    box = [units * unit // size.bytes]
+    vectors = ceil_div(units * unit, beat)
     rows = 1
     for _ in range(rank - 1):
         extent = rng.randint(1, max(1, min(6, max_vectors // (vectors * rows))))
@@ -126,9 +127,9 @@ def packed_command(descriptor_index, coordinates, iteration=0):
 
 
 def as_vectors(box, width_bits):
-    """The (data, last) of the vectors in which a box travels."""
+    """The (data, last) of the vectors in which a box travels; beyond its end they are zero."""
     beat = width_bits // 8
-    count = len(box) // beat
+    count = ceil_div(len(box), beat)
     words = [
         int.from_bytes(box[i * beat : (i + 1) * beat].tobytes(), "little") for i in range(count)
     ]
