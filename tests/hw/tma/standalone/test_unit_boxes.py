@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.descriptor import TmaFeature
+from hw.arch.descriptor import Descriptor, ElementFormat, Swizzle, TmaFeature
 from hw.tma.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_load, box_store, random_bytes, random_case
@@ -124,3 +124,42 @@ def test_random_boxes_are_those_of_numpy(width_bits, capacity, memory, seed):
 
 def _shape(descriptor):
     return descriptor.dims, descriptor.box
+
+
+@pytest.mark.parametrize("width_bits", [256, 1024])
+@pytest.mark.parametrize("swizzle", Swizzle)
+def test_short_boxes_leave_what_follows_them(width_bits, swizzle, seed):
+    """Boxes of 16 bytes upwards: no other byte of the scratchpad changes, whatever the swizzle."""
+    data = random_bytes(seed, 0x4000)
+    readable = [(_TABLE, 0x4000)]
+    bench = UnitBench(data, width_bits=width_bits, capacity=4096, readable=readable, entries=8)
+    most = (swizzle.bytes if swizzle is not Swizzle.NONE else 112) // 16
+    shapes = [(units, rows) for units in range(1, most + 1) for rows in (1, 3)]
+    scratchpad = random_bytes(seed + 1, 4096)
+    before = scratchpad.copy()
+    jobs = []
+    for id, (units, rows) in enumerate(shapes):
+        descriptor = Descriptor(
+            base=0x3000,
+            format=ElementFormat.FP32,
+            dims=(32, 30),
+            strides=(128,),
+            box=(4 * units, rows),
+            swizzle=swizzle,
+        )
+        bench.describe(_TABLE + 128 * id, descriptor)
+        at, local = (id % 4, id), 128 * (7 * id % 29)
+        places = swizzled_places(local, descriptor.box_bytes, swizzle)
+        scratchpad[places] = box_load(data, descriptor, at)
+        jobs.append((_TABLE + 128 * id, at, {"id": id, "local": local}))
+
+    async def work(ctx):
+        await bench.fill(ctx, 0, before)
+        for pointer, at, fields in jobs:
+            await bench.command(ctx, TmaOperation.LOAD, pointer, at, **fields)
+        await bench.completed(ctx, len(jobs))
+        found.append(await bench.content(ctx))
+
+    found = []
+    bench.run(work)
+    assert np.array_equal(found[0], scratchpad)
