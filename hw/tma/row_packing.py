@@ -85,7 +85,8 @@ class RowPacker(Component):
             self.o_stream.valid.eq(self.i_stream.valid & emits),
             self.i_stream.ready.eq((~emits | self.o_stream.ready) & ~over),
             *(packed[name].eq(given[name]) for name, _ in layouts.vector),
-            packed.data.eq(Mux(rest, turned, merged)),
+            # Of the last units, all are held: they are what is merged.
+            packed.data.eq(merged),
             packed.last.eq(given.last & ~over),
         ]
         with m.If(step):
