@@ -244,7 +244,7 @@ class BoxReader(Component):
         fields = self.i_descriptor
         box: Any = self.o_stream.payload
         head = self._low[0] << self._element_shift
-        row = self._row_bytes
+        row: Value = self._row_bytes
         if self._layouts.packs:
             row = row + (self._layouts.beat_bytes - 1)
         m.d.comb += [

@@ -8,7 +8,8 @@ from hw.arch.launch import REPEAT_BITS
 
 __all__ = ["BOX_UNITS_BITS", "command_layout", "tagged_command_layout"]
 
-#: Width of a count of a box's units (:attr:`hw.tma.layouts.TmaLayouts.unit_shift`); its greatest value means this many or more.
+#: Width of a count of a box's units (:attr:`hw.tma.layouts.TmaLayouts.unit_shift`); its greatest
+#: value means this many or more.
 BOX_UNITS_BITS = 18
 
 

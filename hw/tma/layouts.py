@@ -57,7 +57,7 @@ class TmaLayouts:
 
     @property
     def unit_shift(self) -> int:
-        """log2 of the bytes of a unit, of which a row has a whole number: a vector if not packed."""
+        """log2 of the bytes of a unit; rows are whole units, and a vector is one if not packed."""
         return (_PACKED_BYTES - 1).bit_length() if self.packs else self.beat_shift
 
     @property
@@ -192,7 +192,7 @@ class TmaLayouts:
 
     @property
     def row_vector(self) -> data.StructLayout:
-        """Layout of a vector of one row; ``units`` of it are the row's, 0 if the whole vector is."""
+        """Layout of a vector of one row; ``units`` of it are the row's, 0 if all are."""
         return data.StructLayout(
             {**{name: field.shape for name, field in self.vector}, **self._units}
         )
