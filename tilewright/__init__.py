@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         zeros,
     )
     from sw.results import KernelProgram, RunResult
+    from sw.tensor_map import TensorMap
 else:
 
     def __getattr__(name: str) -> Any:
@@ -169,6 +170,7 @@ __all__ = [
     "sqrt",
     "store_tile",
     "tanh",
+    "TensorMap",
     "TensorView",
     "Tile",
     "TilewrightError",
@@ -186,6 +188,7 @@ _HOMES = {
     "op": "sim.function_units",
     "PcuConfig": "hw.arch.config",
     "RunResult": "sw.results",
+    "TensorMap": "sw.tensor_map",
     "units": "sw.hand_placement",
 }
 
