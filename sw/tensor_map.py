@@ -18,7 +18,7 @@ from hw.arch.descriptor import (
 )
 from hw.arch.error_codes import TmaError
 from hw.arch.errors import BadInputError, shown
-from hw.arch.limits import AXI_ADDRESS_BITS, LINK_BITS
+from hw.arch.limits import AXI_ADDRESS_BITS
 from hw.numeric.formats import Format
 
 __all__ = ["TensorMap"]
@@ -45,6 +45,8 @@ _L2_PROMOTIONS = ("NONE", "L2_64B", "L2_128B", "L2_256B")
 _FILLS = {"NONE": OobFill.ZERO, "NAN_REQUEST_ZERO_FMA": OobFill.NAN}
 #: Bits of an offset of an im2col box, by rank.
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
+#: Bytes to a multiple of which a row of a box is long.
+_ROW_STEP = 16
 _CHANNELS = Domain(1, 256)
 _PIXELS = Domain(1, 1024)
 
@@ -195,7 +197,6 @@ class TensorMap:
         swizzle: Literal["NONE", "32B", "64B", "128B"] = "NONE",
         l2_promotion: Literal["NONE", "L2_64B", "L2_128B", "L2_256B"] = "NONE",
         oob_fill: Literal["NONE", "NAN_REQUEST_ZERO_FMA"] = "NONE",
-        width_bits: int = 256,
         address_bits: int = 48,
     ) -> "TensorMap":
         """Tensor map of a tiled tensor, from the arguments of cuTensorMapEncodeTiled.
@@ -217,7 +218,7 @@ class TensorMap:
             2**40.
         box_dim : sequence of int
             Elements of the box per dimension, 1 to 256. Those of dimension 0 are a multiple of
-            16 bytes and of ``width_bits``.
+            16 bytes.
         element_strides : sequence of int
             Distance between the elements taken of each dimension, 1 to 8; all 1 by default. That
             of dimension 0 is ignored.
@@ -229,8 +230,8 @@ class TensorMap:
             Ignored.
         oob_fill
             Fill of elements outside the tensor: zero, or NaN for floats of 16 and 32 bits.
-        width_bits, address_bits : int
-            Of the unit that reads the bytes; the defaults are those of `TmaUnit`.
+        address_bits : int
+            Width of an address of the unit that reads the bytes; the default is that of `TmaSizes`.
 
         Raises
         ------
@@ -238,7 +239,6 @@ class TensorMap:
             "<field> must <rule>, not <value>", also as ``where``, ``rule`` and ``value``; ``kind``
             is the code with which the hardware would refuse it (``tma-stride``).
         """
-        LINK_BITS.require("width_bits", width_bits)
         tensor = _Tensor(
             data_type=tensor_data_type,
             global_address=global_address,
@@ -250,9 +250,12 @@ class TensorMap:
             address_bits=address_bits,
         )
         _require_integers("box_dim", box_dim, len(global_dim), Domain(1, MAX_BOX), TmaError.BOX)
-        row, step = box_dim[0] * tensor.format.bytes, max(BASE_ALIGNMENT, width_bits // 8)
-        if interleave == "NONE" and row % step:
-            rule, noun = f"be a multiple of {step} bytes", f"box_dim[0] × {tensor.format.bytes}"
+        row = box_dim[0] * tensor.format.bytes
+        if interleave == "NONE" and row % _ROW_STEP:
+            rule, noun = (
+                f"be a multiple of {_ROW_STEP} bytes",
+                f"box_dim[0] × {tensor.format.bytes}",
+            )
             raise _refusal("box_dim[0]", rule, row, TmaError.ROW_BYTES, noun)
         tensor.require_layout(("box_dim[0]", box_dim[0]), swizzle, l2_promotion, oob_fill)
         return cls(

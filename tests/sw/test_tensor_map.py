@@ -1,4 +1,4 @@
-"""Tensor maps: what is refused, and the descriptors that hardware, unpacking and numpy must take."""
+"""Tensor maps: what is refused, and descriptors that hardware, unpacking and numpy take."""
 
 import inspect
 import random
@@ -13,10 +13,10 @@ from amaranth.sim import Simulator
 import tilewright as tw
 from hw.arch.descriptor import MAX_BOX, Descriptor, TmaFeature, descriptor_layout
 from hw.arch.error_codes import TmaError
+from hw.arch.tma_sizes import TmaSizes
 from hw.numeric.formats import int4
 from hw.tma.descriptor_rules import descriptor_rules
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.unit import TmaUnit
 from sim.tb._refusals import with_field
 from tests.hw.tma.model import box_load, random_bytes
 
@@ -83,11 +83,7 @@ REFUSED = [
     ({"box_dim": (64, 257, 2)}, "box_dim[1]", 257, "be an integer from 1 to 256", "box"),
     ({"box_dim": (64, True, 2)}, "box_dim[1]", True, "be an integer from 1 to 256", "box"),
     ({"box_dim": "box"}, "box_dim", "box", "have 3 integers", "box"),
-    ({"box_dim": (4, 8, 2)}, "box_dim[0]", 8, "be a multiple of 32 bytes", "row-bytes"),
-    (
-        {"box_dim": (4, 8, 2), "width_bits": 64},
-        *("box_dim[0]", 8, "be a multiple of 16 bytes", "row-bytes"),
-    ),
+    ({"box_dim": (4, 8, 2)}, "box_dim[0]", 8, "be a multiple of 16 bytes", "row-bytes"),
     (
         {"element_strides": (1, 9, 1)},
         *("element_strides[1]", 9, "be an integer from 1 to 8", "element-stride"),
@@ -184,19 +180,14 @@ def test_other_data_types_of_cuda_are_refused(data_type):
     _refuses(tw.TensorMap.encode, arguments, "tensor_data_type", data_type, rule, "tma-format")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"width_bits": 96}, "width_bits must be a power of two from 64 to 1024, not 96"),
-        ({"address_bits": 16}, "address_bits must be an integer from 32 to 64, not 16"),
-    ],
-)
-def test_a_unit_that_there_is_not_is_refused(change, message):
-    with pytest.raises(tw.BadInputError, match=message):
-        tw.TensorMap.encode(**GOOD | change)
+def test_a_unit_that_there_is_not_is_refused():
+    with pytest.raises(
+        tw.BadInputError, match="address_bits must be an integer from 32 to 64, not 16"
+    ):
+        tw.TensorMap.encode(**GOOD, address_bits=16)
 
 
-def random_arguments(rng, width_bits, address_bits):
+def random_arguments(rng, address_bits):
     """Arguments near the limits of every field, some of them beyond."""
     rank = rng.randint(1, 5)
     types = {"UINT8": 1, "UINT16": 2, "UINT32": 4, "INT32": 4, "FLOAT16": 2, "FLOAT32": 4}
@@ -218,7 +209,6 @@ def random_arguments(rng, width_bits, address_bits):
         "swizzle": swizzle,
         "oob_fill": rng.choice(["NONE", "NONE", "NAN_REQUEST_ZERO_FMA"]),
         "l2_promotion": rng.choice(["NONE", "L2_128B"]),
-        "width_bits": width_bits,
         "address_bits": address_bits,
     }
 
@@ -254,7 +244,7 @@ def test_what_is_encoded_keeps_the_rules_of_the_hardware(width_bits, address_bit
     rng = random.Random(seed)
     kept = []
     while len(kept) < 100:
-        arguments = random_arguments(rng, width_bits, address_bits)
+        arguments = random_arguments(rng, address_bits)
         try:
             tensor_map = tw.TensorMap.encode(**arguments)
         except tw.BadInputError:
@@ -335,7 +325,7 @@ def test_a_loaded_box_is_a_slice_of_the_tensor(data_type, dtype, fill, seed):
         dims = [rng.randint(1, 40), rng.randint(1, 6), rng.randint(1, 5)]
         rows = -(-dims[0] * size // 16) * 16 + 16 * rng.randint(0, 2)
         strides = [rows, rows * dims[1] + 16 * rng.randint(0, 2)]
-        box = [32 // size, rng.randint(1, 5), rng.randint(1, 4)]
+        box = [rng.choice([16, 32, 48]) // size, rng.randint(1, 5), rng.randint(1, 4)]
         steps = [1, rng.randint(1, 3), rng.randint(1, 2)]
         at = [rng.randint(-b, n) for b, n in zip(box, dims)]
         tensor_map = tw.TensorMap.encode(
@@ -345,7 +335,7 @@ def test_a_loaded_box_is_a_slice_of_the_tensor(data_type, dtype, fill, seed):
             global_strides=strides,
             box_dim=box,
             element_strides=steps,
-            swizzle=rng.choice(["NONE", "32B"]),
+            swizzle=rng.choice(["NONE", "64B"]),
             oob_fill="NAN_REQUEST_ZERO_FMA" if fill else "NONE",
         )
         memory = random_bytes(rng.getrandbits(30), base + strides[1] * dims[2])
@@ -360,12 +350,8 @@ def test_a_loaded_box_is_a_slice_of_the_tensor(data_type, dtype, fill, seed):
 
 
 def test_the_defaults_are_those_of_the_unit():
-    unit = inspect.signature(TmaUnit).parameters
-    encode = inspect.signature(tw.TensorMap.encode).parameters
-    for name in ("width_bits", "address_bits"):
-        assert encode[name].default == unit[name].default
-    im2col = inspect.signature(tw.TensorMap.encode_im2col).parameters
-    assert im2col["address_bits"].default == unit["address_bits"].default
+    for call in (tw.TensorMap.encode, tw.TensorMap.encode_im2col):
+        assert inspect.signature(call).parameters["address_bits"].default == TmaSizes.address_bits
 
 
 def test_the_page_names_every_field_and_code():
