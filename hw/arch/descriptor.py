@@ -115,6 +115,8 @@ class TmaFeature(enum.Enum, shape=8):
     PARALLEL_BOXES = 4
     #: Rows of any number of 16 bytes, without gaps between them in the vectors of a box.
     PACKED_ROWS = 5
+    #: Boxes of several commands, each with a descriptor or with a row of its own.
+    CONTINUED_BOXES = 6
 
 
 class Mode(enum.Enum, shape=8):

@@ -78,6 +78,8 @@ class BoxReader(Component):
         self._count = Signal(BOX_UNITS_BITS)
         self._most = Signal(BOX_UNITS_BITS)
         self._aligned = Signal()
+        self._continues = Signal()
+        self._four = Signal()
         commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         super().__init__(
             {
@@ -107,6 +109,11 @@ class BoxReader(Component):
         if self._reports:
             astray = (self.i_descriptor.swizzle != 0) & ~self._aligned
             rules.append((TmaError.DESTINATION, astray))
+        if self._continued:
+            rules += [
+                (TmaError.RANK, self._four & (self.i_descriptor.rank != 2)),
+                (TmaError.BOX, self._four & (self.i_descriptor.box[1] != 1)),
+            ]
         for index, (error, broken) in enumerate(rules):
             with m.If(broken) if index == 0 else m.Elif(broken):
                 m.d.comb += code.eq(error.value)
@@ -131,6 +138,11 @@ class BoxReader(Component):
                     self._most.eq(command.command.most_units),
                     self._aligned.eq(command.command.aligned),
                 ]
+            if self._continued:
+                m.d.sync += [
+                    self._continues.eq(command.command.continues),
+                    self._four.eq(command.command.four),
+                ]
         with m.If(checking):
             m.d.comb += self.o_error.eq(code)
             m.d.sync += [checking.eq(0), working.eq(code == TmaError.NONE.value)]
@@ -143,6 +155,10 @@ class BoxReader(Component):
     @property
     def _reports(self) -> bool:
         return TmaFeature.PARALLEL_BOXES in self._layouts.features
+
+    @property
+    def _continued(self) -> bool:
+        return TmaFeature.CONTINUED_BOXES in self._layouts.features
 
     @property
     def _element_shift(self) -> Value:
@@ -234,8 +250,9 @@ class BoxReader(Component):
             indices = _ceil_div(extent, self.i_descriptor.element_strides[dimension])
         more = Signal(BOX_UNITS_BITS + MAX_BOX.bit_length())
         m.d.comb += more.eq(self._count * indices)
+        row = self._row_bytes >> self._layouts.unit_shift
         with m.If(dimension == 0):
-            m.d.sync += self._count.eq(self._row_bytes >> self._layouts.unit_shift)
+            m.d.sync += self._count.eq(Mux(self._four, row << 2, row) if self._continued else row)
         with m.Else():
             m.d.sync += self._count.eq(Mux(more[BOX_UNITS_BITS:].any(), -1, more))
 
@@ -255,6 +272,8 @@ class BoxReader(Component):
             box.tail.eq(self._high[0] << self._element_shift),
         ]
         features = self._layouts.features
+        if self._continued:
+            m.d.comb += box.continues.eq(self._continues)
         if self._layouts.packs:
             m.d.comb += box.units.eq(self._row_bytes >> self._layouts.unit_shift)
         if self._reports:

@@ -107,6 +107,7 @@ class BoxWalker(Component):
         head = Signal(beat_shift)
         offset = Signal(beat_shift)
         span = Signal(range(MAX_ROW_BYTES + beat_bytes))
+        continued = TmaFeature.CONTINUED_BOXES in self._layouts.features
         first = (offset + box.head) >> beat_shift
         beats = (span + (beat_bytes - 1)) >> beat_shift
         m.d.comb += [
@@ -123,7 +124,7 @@ class BoxWalker(Component):
             row.plan.end.eq(first + Mux(inside, beats, 0)),
             row.plan.head.eq(head),
             row.plan.tail.eq(span),
-            row.plan.last.eq(last),
+            row.plan.last.eq(last & ~box.continues if continued else last),
             row.address.eq(address >> beat_shift),
             row.beats.eq(Mux(inside, beats, 0)),
         ]

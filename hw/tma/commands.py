@@ -19,11 +19,15 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
     ``iteration`` times the stride stored with the descriptor is added to the address of the box.
     The coordinate of dimension ``index``, if it is not 0, must lie inside the tensor.
     With `TmaFeature.PARALLEL_BOXES`, a box of more than ``most_units`` is refused, and one with
-    a swizzle if its place is not ``aligned`` to the pattern.
+    a swizzle if its place is not ``aligned`` to the pattern. With `TmaFeature.CONTINUED_BOXES`, a
+    box that ``continues`` goes on with that of the next command; one of ``four`` rows has one.
     """
     place = {}
     if TmaFeature.PARALLEL_BOXES in features:
         place = {"most_units": BOX_UNITS_BITS, "aligned": 1}
+    parts = {}
+    if TmaFeature.CONTINUED_BOXES in features:
+        parts = {"continues": 1, "four": 1}
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
@@ -31,6 +35,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
             "iteration": REPEAT_BITS,
             "index": range(MAX_RANK),
             **place,
+            **parts,
         }
     )
 

@@ -82,6 +82,7 @@ class TmaLayouts:
         each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
         indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
         bytes, ``steps`` are the element strides. ``vectors``, ``units`` and ``fill`` are `plan`'s.
+        It ``continues`` with the next one.
         """
         outer = MAX_RANK - 1
         more: dict[str, Any] = {}
@@ -89,6 +90,8 @@ class TmaLayouts:
             more["steps"] = data.ArrayLayout(range(MAX_ELEMENT_STRIDE + 1), outer)
         if TmaFeature.PARALLEL_BOXES in self.features:
             more["report"] = self.report
+        if TmaFeature.CONTINUED_BOXES in self.features:
+            more["continues"] = 1
         return data.StructLayout(
             {
                 "stream": range(self.streams),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +14,9 @@ from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
 from hw.tma.commands import command_layout
+from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.linear_copy import MAX_LINEAR_BYTES, LinearSplitter
 from hw.tma.standalone.tickets import tag_layout
 from hw.tma.standalone.unit_commands import (
     TmaOperation,
@@ -24,11 +26,19 @@ from hw.tma.standalone.unit_commands import (
 
 __all__ = ["Dispatcher"]
 
+#: Operations with a descriptor of each side: of its box, and of four rows.
+_BOXES = (
+    (TmaOperation.LOAD, TmaOperation.GATHER4),
+    (TmaOperation.STORE, TmaOperation.SCATTER4),
+)
+_LINEAR = (TmaOperation.LOAD_LINEAR, TmaOperation.STORE_LINEAR)
 _ALIGNED = 128  # bytes of the pattern of a swizzle
 
 
 class Dispatcher(Component):
     """Dispatcher: commands in order; one per cycle while the cache holds their descriptors.
+
+    Four rows take four cycles, a linear copy two per part of `LinearSplitter`.
 
     Parameters
     ----------
@@ -37,7 +47,7 @@ class Dispatcher(Component):
     vectors : int
         Vectors of the scratchpad.
     descriptors : int
-        Entries of the descriptor cache.
+        Descriptors in the engine's file: those of the cache, then those of linear copies.
 
     Members
     -------
@@ -49,6 +59,8 @@ class Dispatcher(Component):
         buffers, whose ready ignores valid.
     o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         Of all other commands.
+    o_write, i_freed
+        As of :class:`hw.tma.standalone.linear_copy.LinearSplitter`.
     o_pointer, i_hit, i_entry, o_use, o_invalidate, o_fetch, i_busy, i_done, i_code
         As the opposite members of :class:`hw.tma.standalone.descriptor_cache.DescriptorCache`.
     """
@@ -57,6 +69,8 @@ class Dispatcher(Component):
     o_commands: Sequence[stream.Interface]
     o_tags: Sequence[stream.Interface]
     o_completions: stream.Interface
+    o_write: stream.Interface
+    i_freed: Sequence[Signal]
     o_pointer: Signal
     i_hit: Signal
     i_entry: Signal
@@ -70,6 +84,7 @@ class Dispatcher(Component):
     def __init__(self, layouts: TmaLayouts, *, vectors: int, descriptors: int) -> None:
         self._layouts = layouts
         self._vectors = vectors
+        self._descriptors = descriptors
         self._given = unit_command_layout(layouts.address_bits)
         commands = command_layout(descriptors, layouts.features)
         super().__init__(
@@ -78,6 +93,8 @@ class Dispatcher(Component):
                 "o_commands": Out(stream.Signature(commands)).array(2),
                 "o_tags": Out(stream.Signature(tag_layout(vectors, descriptors))).array(2),
                 "o_completions": Out(stream.Signature(completion_layout)),
+                "o_write": Out(stream.Signature(descriptor_write_layout(descriptors))),
+                "i_freed": In(1).array(2),
                 "o_pointer": Out(layouts.address_bits),
                 "i_hit": In(1),
                 "i_entry": In(range(descriptors)),
@@ -133,14 +150,26 @@ class Dispatcher(Component):
             ]
 
         refused = refusal != TmaError.NONE.value
+        splitter = LinearSplitter(
+            address_bits=self._layouts.address_bits, descriptors=self._descriptors
+        )
+        m.submodules.splitter = shared(splitter)
+        wiring.connect(m, splitter.o_write, wiring.flipped(self.o_write))
+        m.d.comb += [splitter.i_freed[side].eq(self.i_freed[side]) for side in range(2)]
+        part = Signal(2)
+        self._describe(m, command, refusal, part)
         with m.If(head.valid):
             with m.Switch(command.operation):
-                for side, operation in enumerate((TmaOperation.LOAD, TmaOperation.STORE)):
-                    with m.Case(operation):
-                        self._move(m, side, head, refused)
+                for side, operations in enumerate(_BOXES):
+                    with m.Case(*operations):
+                        more = command.operation == operations[1].value
+                        self._move(m, side, head, refused, part, more)
                         with m.If(~refused & ~self.i_hit & ~self.i_busy & ~mine):
                             m.d.comb += self.o_fetch.eq(1)
                             m.d.sync += mine.eq(1)
+                for side, operation in enumerate(_LINEAR):
+                    with m.Case(operation):
+                        self._copy(m, side, head, part, splitter)
                 with m.Case(TmaOperation.COMMIT):
                     m.d.comb += [
                         self.o_tags[1].valid.eq(1),
@@ -166,25 +195,100 @@ class Dispatcher(Component):
                         other.code.eq(Mux(ending, end.code, TmaError.OPERATION.value)),
                         head.ready.eq(answered),
                     ]
-        self._describe(m, command, refusal)
         return m
 
-    def _move(self, m: Module, side: int, head: stream.Interface, refused: Any) -> None:
-        """Give the command at the head to an engine with a tag, or a tag with its refusal."""
-        target, tags = self.o_commands[side], self.o_tags[side]
-        goes = refused | (self.i_hit & target.ready)
-        m.d.comb += [
-            tags.valid.eq(goes),
-            target.valid.eq(~refused & self.i_hit & tags.ready),
-            head.ready.eq(goes & tags.ready),
-            self.o_use.eq(head.ready & ~refused),
-        ]
+    def _move(
+        self, m: Module, side: int, head: stream.Interface, refused: Any, part: Signal, four: Any
+    ) -> None:
+        """Give the command at the head to an engine with a tag, or a tag with its refusal.
 
-    def _describe(self, m: Module, command: Any, refusal: Signal) -> None:
-        """Fields of what leaves, from those of the command."""
+        The command for each of four rows is one of its own; the tag leaves with the first.
+        """
+        target, tags = self.o_commands[side], self.o_tags[side]
+        given: Any = target.payload
+        tag: Any = tags.payload
+        first = part == 0
+        free = tags.ready | ~first
+        goes = refused | (self.i_hit & target.ready)
+        moves = Signal(name=f"moves{side}")
+        continues = four & ~refused & (part != 3)
+        m.d.comb += [
+            tags.valid.eq(goes & first),
+            target.valid.eq(~refused & self.i_hit & free),
+            moves.eq(goes & free),
+            head.ready.eq(moves & ~continues),
+            self.o_use.eq(moves & first & ~refused),
+            given.four.eq(four),
+            given.continues.eq(continues),
+            tag.more.eq(Mux(four, 3, 0)),
+        ]
+        with m.If(moves & four & ~refused):
+            m.d.sync += part.eq(part + 1)
+
+    def _copy(
+        self, m: Module, side: int, head: stream.Interface, part: Signal, splitter: LinearSplitter
+    ) -> None:
+        """Give the linear copy at the head to an engine, in one or two parts, or refuse it."""
+        target, tags = self.o_commands[side], self.o_tags[side]
+        given: Any = target.payload
+        tag: Any = tags.payload
+        command: Any = head.payload
+        copy: Any = splitter.i_stream.payload
+        one: Any = splitter.o_parts.payload
+        parts = splitter.o_parts
+        size = command.coordinates[0].as_unsigned()
+        place = command.local >> self._layouts.beat_shift
+        end = Signal(self._layouts.address_bits + 1, name=f"end{side}")
+        code = Signal(8, name=f"code{side}")
+        m.d.comb += end.eq(command.descriptor + size[: len(copy.bytes)])
+        rules = (
+            (TmaError.BASE, command.descriptor[:4].any()),
+            (TmaError.ROW_BYTES, size[:4].any()),
+            (TmaError.BOX, (size == 0) | (size > MAX_LINEAR_BYTES)),
+            (TmaError.BASE, end > 1 << self._layouts.address_bits),
+            (TmaError.DESTINATION, self._misplaced(command)),
+            (
+                TmaError.DESTINATION,
+                size > (self._vectors - place) << self._layouts.beat_shift,
+            ),
+        )
+        for index, (error, broken) in enumerate(rules):
+            with m.If(broken) if index == 0 else m.Elif(broken):
+                m.d.comb += code.eq(error.value)
+        refused = code != TmaError.NONE.value
+        free = tags.ready | part.any()
+        m.d.comb += [
+            copy.side.eq(side),
+            copy.address.eq(command.descriptor),
+            copy.bytes.eq(size),
+            splitter.i_stream.valid.eq(~refused),
+            parts.ready.eq(target.ready & free),
+            target.valid.eq(parts.valid & free),
+            tags.valid.eq(refused | (parts.valid & target.ready & ~part.any())),
+            head.ready.eq(Mux(refused, tags.ready, splitter.i_stream.ready)),
+            given.descriptor.eq(one.entry),
+            given.coordinates.eq(0),
+            given.most_units.eq(-1),
+            given.continues.eq(one.continues),
+            tag.code.eq(code),
+            tag.linear.eq(1),
+            tag.more.eq(one.continues),
+            tag.units.eq(size >> self._layouts.unit_shift),
+        ]
+        with m.If(parts.valid & parts.ready):
+            m.d.sync += part.eq(one.continues)
+
+    def _misplaced(self, command: Any) -> Value:
+        """Whether the place of a box is none of a vector of the scratchpad."""
+        shift = self._layouts.beat_shift
+        astray: Value = command.local[:shift].any() | (command.local >> shift >= self._vectors)
+        return astray
+
+    def _describe(self, m: Module, command: Any, refusal: Signal, part: Signal) -> None:
+        """Fields of what leaves, from those of the command, unless its kind has others."""
         shift = self._layouts.beat_shift
         place = command.local >> shift
-        misplaced = command.local[:shift].any() | (place >= self._vectors)
+        misplaced = self._misplaced(command)
         commits = command.operation == TmaOperation.COMMIT
         for tags, target in zip(self.o_tags, self.o_commands):
             tag: Any = tags.payload
@@ -199,6 +303,8 @@ class Dispatcher(Component):
                 tag.entry.eq(self.i_entry),
                 given.descriptor.eq(self.i_entry),
                 given.coordinates.eq(command.coordinates),
+                # The row of a part; without parts, coordinate 1.
+                given.coordinates[1].eq(command.coordinates[1 + part]),
                 given.most_units.eq(
                     Mux(misplaced, 0, (self._vectors - place) << self._layouts.unit_bits)
                 ),

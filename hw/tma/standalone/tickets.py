@@ -38,10 +38,12 @@ def tag_layout(vectors: int, descriptors: int) -> data.StructLayout:
     """Layout of a tag, made when a command is dispatched.
 
     ``code`` is that of a refusal without the engine; ``commits`` marks a COMMIT. The engine reports
-    on every other command. ``vector`` is its place in a scratchpad of so many vectors, ``entry``
-    that of its descriptor in the cache.
+    on every other command, and ``more`` times more if the box is one of several commands. ``vector``
+    is its place in a scratchpad of so many vectors, ``entry`` that of its descriptor in the cache. A
+    ``linear`` copy has none, and so many ``units``.
     """
-    return data.StructLayout({**_members(vectors), "entry": range(descriptors)})
+    more = {"entry": range(descriptors), "more": 2, "linear": 1, "units": BOX_UNITS_BITS}
+    return data.StructLayout({**_members(vectors), **more})
 
 
 def ticket_layout(vectors: int) -> data.StructLayout:
@@ -66,8 +68,8 @@ class TicketQueue(Component):
     i_tags : stream of :func:`tag_layout`
     i_reports : stream of :attr:`hw.tma.layouts.TmaLayouts.report`
     o_tickets : stream of :func:`ticket_layout`
-    o_freed : ``entry`` with ``valid``
-        The engine has read the descriptor of this entry for one command.
+    o_freed : ``entry`` and ``linear`` with ``valid``
+        The engine has read the descriptor of this entry, or those of a linear copy, for one command.
     """
 
     i_tags: stream.Interface
@@ -79,7 +81,9 @@ class TicketQueue(Component):
         self._tag = tag_layout(vectors, descriptors)
         self._ticket = ticket_layout(vectors)
         self._kept = [name for name in _members(vectors) if name != "code"]
-        freed = wiring.Signature({"valid": Out(1), "entry": Out(range(descriptors))})
+        freed = wiring.Signature(
+            {"valid": Out(1), "entry": Out(range(descriptors)), "linear": Out(1)}
+        )
         super().__init__(
             {
                 "i_tags": In(stream.Signature(self._tag)),
@@ -102,17 +106,28 @@ class TicketQueue(Component):
         ticket: Any = tickets.i_stream.payload
         alone = Signal()
         joined = Signal()
+        early = Signal()
+        final = Signal()
+        seen = Signal(2)
         m.d.comb += [
             alone.eq(tag.commits | (tag.code != TmaError.NONE.value)),
-            joined.eq(tags.o_stream.valid & (alone | self.i_reports.valid)),
+            final.eq(seen == tag.more),
+            joined.eq(tags.o_stream.valid & (alone | (self.i_reports.valid & final))),
             tickets.i_stream.valid.eq(joined),
             tags.o_stream.ready.eq(joined & tickets.i_stream.ready),
-            self.i_reports.ready.eq(tags.o_stream.ready & ~alone),
+            early.eq(tags.o_stream.valid & ~alone & self.i_reports.valid & ~final),
+            self.i_reports.ready.eq(early | (tags.o_stream.ready & ~alone)),
             self.o_freed.valid.eq(tags.o_stream.ready & ~alone),
             self.o_freed.entry.eq(tag.entry),
+            self.o_freed.linear.eq(tag.linear),
             *(ticket[name].eq(tag[name]) for name in self._kept),
             ticket.code.eq(Mux(alone, tag.code, report.code)),
             ticket.swizzle.eq(report.swizzle),
-            ticket.count.eq(report.units),
+            ticket.count.eq(Mux(tag.linear, tag.units, report.units)),
         ]
+        # All reports of one command have the same code.
+        with m.If(early):
+            m.d.sync += seen.eq(seen + 1)
+        with m.Elif(tags.o_stream.ready):
+            m.d.sync += seen.eq(0)
         return m

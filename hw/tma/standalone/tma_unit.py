@@ -29,6 +29,7 @@ from hw.tma.standalone.box_storer import BoxStorer
 from hw.tma.standalone.completion_mux import CompletionMux
 from hw.tma.standalone.descriptor_cache import DescriptorCache
 from hw.tma.standalone.dispatcher import Dispatcher
+from hw.tma.standalone.linear_copy import LINEAR_ENTRIES
 from hw.tma.standalone.load_ends import LoadEnds
 from hw.tma.standalone.read_mux import ReadMux
 from hw.tma.standalone.store_ends import StoreEnds
@@ -141,11 +142,12 @@ class TmaUnit(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layouts, sizes = self._layouts, self._sizes
-        places = {"vectors": sizes.vectors, "descriptors": sizes.descriptors}
+        entries = sizes.descriptors + LINEAR_ENTRIES
+        places = {"vectors": sizes.vectors, "descriptors": entries}
         engine = TmaEngine(
             width_bits=layouts.width_bits,
             address_bits=layouts.address_bits,
-            descriptors=sizes.descriptors,
+            descriptors=entries,
             load_streams=1,
             store_streams=1,
             features=layouts.features,
@@ -172,7 +174,17 @@ class TmaUnit(Component):
             taken.valid.eq(self.i_commands.valid & ~abort.o_busy),
             self.i_commands.ready.eq(taken.ready & ~abort.o_busy),
         ]
-        wiring.connect(m, cache.o_write, engine.i_descriptor_write)
+        written, made = engine.i_descriptor_write, dispatcher.o_write
+        m.d.comb += [
+            written.valid.eq(cache.o_write.valid | made.valid),
+            written.payload.eq(made.payload),
+            made.ready.eq(~cache.o_write.valid),
+        ]
+        with m.If(cache.o_write.valid):
+            m.d.comb += [
+                written.payload[name].eq(cache.o_write.payload[name])
+                for name, _ in cache.o_write.payload.shape()
+            ]
         wiring.connect(m, dispatcher.o_completions, completions.i_streams[0])
         wiring.connect(m, completions.o_stream, wiring.flipped(self.o_completions))
         m.d.comb += [
@@ -198,7 +210,8 @@ class TmaUnit(Component):
             wiring.connect(m, dispatcher.o_tags[number], queue.i_tags)
             wiring.connect(m, reports, queue.i_reports)
             m.d.comb += [
-                cache.i_freed[number].valid.eq(queue.o_freed.valid),
+                cache.i_freed[number].valid.eq(queue.o_freed.valid & ~queue.o_freed.linear),
+                dispatcher.i_freed[number].eq(queue.o_freed.valid & queue.o_freed.linear),
                 cache.i_freed[number].entry.eq(queue.o_freed.entry),
             ]
             tickets.append(queue.o_tickets)

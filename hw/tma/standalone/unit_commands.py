@@ -34,6 +34,14 @@ class TmaOperation(enum.Enum, shape=4):
     INVALIDATE = 3
     #: Close the group of the stores since the last one.
     COMMIT = 4
+    #: Move a range of bytes of memory to the scratchpad.
+    LOAD_LINEAR = 5
+    #: Move a range of bytes of the scratchpad to memory.
+    STORE_LINEAR = 6
+    #: Move four rows of memory, each of its own index, to the scratchpad.
+    GATHER4 = 7
+    #: Move four rows of the scratchpad to memory, each to its own index.
+    SCATTER4 = 8
 
 
 def unit_command_layout(address_bits: int) -> data.StructLayout:
@@ -41,7 +49,9 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
 
     ``descriptor`` is the byte address of a descriptor in memory. The box begins at
     ``coordinates`` of the tensor and at byte ``local`` of the scratchpad. With ``signals``, a load
-    completes its bytes at ``barrier``. ``id`` comes back in the completion.
+    completes its bytes at ``barrier``. ``id`` comes back in the completion. A linear copy has the
+    address of its bytes in ``descriptor``, and their number in coordinate 0. The indices of four
+    rows are coordinates 1 to 4.
     """
     return data.StructLayout(
         {
