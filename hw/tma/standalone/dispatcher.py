@@ -162,7 +162,7 @@ class Dispatcher(Component):
             with m.Switch(command.operation):
                 for side, operations in enumerate(_BOXES):
                     with m.Case(*operations):
-                        more = command.operation == operations[1].value
+                        more = command.operation == operations[1]
                         self._move(m, side, head, refused, part, more)
                         with m.If(~refused & ~self.i_hit & ~self.i_busy & ~mine):
                             m.d.comb += self.o_fetch.eq(1)

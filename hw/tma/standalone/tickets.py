@@ -38,9 +38,9 @@ def tag_layout(vectors: int, descriptors: int) -> data.StructLayout:
     """Layout of a tag, made when a command is dispatched.
 
     ``code`` is that of a refusal without the engine; ``commits`` marks a COMMIT. The engine reports
-    on every other command, and ``more`` times more if the box is one of several commands. ``vector``
-    is its place in a scratchpad of so many vectors, ``entry`` that of its descriptor in the cache. A
-    ``linear`` copy has none, and so many ``units``.
+    on every other command, and ``more`` times more if its box is one of several commands.
+    ``vector`` is its place in a scratchpad of so many vectors, ``entry`` that of its descriptor in
+    the cache. A ``linear`` copy has no entry, and so many ``units``.
     """
     more = {"entry": range(descriptors), "more": 2, "linear": 1, "units": BOX_UNITS_BITS}
     return data.StructLayout({**_members(vectors), **more})
@@ -69,7 +69,7 @@ class TicketQueue(Component):
     i_reports : stream of :attr:`hw.tma.layouts.TmaLayouts.report`
     o_tickets : stream of :func:`ticket_layout`
     o_freed : ``entry`` and ``linear`` with ``valid``
-        The engine has read the descriptor of this entry, or those of a linear copy, for one command.
+        The engine has read the descriptor of this entry, or those of a linear copy, for a command.
     """
 
     i_tags: stream.Interface

@@ -41,7 +41,7 @@ def _codes(bench):
 
 #: Commands that are refused: operation, fields of the command, code.
 _REFUSED = [
-    (5, {}, TmaError.OPERATION),
+    (9, {}, TmaError.OPERATION),
     (15, {}, TmaError.OPERATION),
     (_LOAD, {"descriptor": _AT_GOOD + 64}, TmaError.POINTER),
     (_STORE, {"descriptor": _AT_GOOD + 1}, TmaError.POINTER),
