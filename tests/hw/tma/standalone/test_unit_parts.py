@@ -14,7 +14,7 @@ from tests.hw.tma.model import box_load, box_store, random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench, swizzled_places
 
 _TABLE, _READ, _WRITTEN, _END = 0x1000, 0x2000, 0x6000, 0xA000
-_COMMANDS = 40
+_COMMANDS = 60
 _KINDS = {
     TmaOperation.LOAD: "box",
     TmaOperation.STORE: "box",
@@ -76,8 +76,16 @@ def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed):
     expected = data.copy()
     scratchpad = np.concatenate([np.zeros(half, np.uint8), random_bytes(seed + 1, half)])
     jobs, counted = [], 0
+    operation = TmaOperation.LOAD_LINEAR
     for id in range(_COMMANDS):
-        operation = rng.choice(list(_KINDS))
+        # Several of a kind follow one another; between them descriptors are read.
+        if rng.random() < 0.2:
+            pointer, _ = rng.choice(tables[True] + tables[False])
+            reads = rng.choice([TmaOperation.PREFETCH, TmaOperation.INVALIDATE])
+            jobs.append((reads, pointer, (), {"id": id}))
+            continue
+        if rng.random() < 0.4:
+            operation = rng.choice(list(_KINDS))
         loads = operation in _LOADS
         local = 128 * rng.randrange(half // 128 // 2)
         fields = {"id": id, "local": local if loads else local + half}
