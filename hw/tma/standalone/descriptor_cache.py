@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Assert as Check
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -126,6 +127,8 @@ class DescriptorCache(Component):
                 count + (self.i_use & (self.o_entry == number)) - freed[0] - freed[1]
             )
             m.d.comb += used[number].eq(count != 0)
+            with m.If(freed[0] | freed[1]):
+                m.d.sync += Check(used[number], "an entry is freed that no command uses")
         return used
 
     def _fetch(self, m: Module, known: Signal, tags: list[Signal], used: Signal) -> None:

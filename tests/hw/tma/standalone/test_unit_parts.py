@@ -4,11 +4,19 @@ import random
 
 import numpy as np
 import pytest
+from amaranth.sim import Simulator
 
-from hw.arch.descriptor import Descriptor, ElementFormat, OobFill, Swizzle
+from hw.arch.descriptor import (
+    DESCRIPTOR_BYTES,
+    STORED_WORDS,
+    Descriptor,
+    ElementFormat,
+    OobFill,
+    Swizzle,
+)
 from hw.arch.error_codes import TmaError
 from hw.tma.barrier_layouts import BarrierOperation
-from hw.tma.standalone.linear_copy import MAX_LINEAR_BYTES
+from hw.tma.standalone.linear_copy import LINEAR_ENTRIES, MAX_LINEAR_BYTES, LinearSplitter
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_load, box_store, random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench, swizzled_places
@@ -198,3 +206,89 @@ def test_refused_parts_touch_nothing_and_the_next_succeed(seed):
     assert np.array_equal(found[0][2048 : 2048 + 64], np.concatenate(rows))
     assert not found[0][1040:2048].any() and not found[0][2112:].any()
     assert np.array_equal(data, before)
+
+
+@pytest.mark.parametrize("latency", range(8, 20))
+def test_a_descriptor_read_while_others_are_made_loses_none(latency):
+    data = random_bytes(latency, _WRITTEN)
+    readable = [(_TABLE, _WRITTEN)]
+    bench = UnitBench(data, width_bits=256, capacity=4096, readable=readable, latency=latency)
+    bench.describe(_TABLE, Descriptor(base=_READ, format=ElementFormat.FP32, dims=(8,), box=(8,)))
+
+    async def work(ctx):
+        await bench.command(ctx, TmaOperation.PREFETCH, _TABLE, id=99)
+        for id in range(10):
+            where = {"id": id, "local": 64 * id}
+            await bench.command(ctx, _LINEAR, _READ + 256 * id, (64,), **where)
+        await bench.command(ctx, TmaOperation.LOAD, _TABLE, (0,), id=10, local=1024)
+        await bench.completed(ctx, 12)
+        found.append(await bench.content(ctx))
+
+    found = []
+    bench.run(work)
+    wanted = [data[_READ + 256 * id :][:64] for id in range(10)]
+    assert np.array_equal(found[0][:640], np.concatenate(wanted))
+    assert np.array_equal(found[0][1024:1056], data[_READ : _READ + 32])
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_descriptors_of_copies_are_kept_until_they_are_freed(side):
+    splitter = LinearSplitter(address_bits=32, descriptors=2 + LINEAR_ENTRIES)
+    sizes = [1024, 1040, 16, 2064, 262_144]
+    rng = random.Random(side)
+    parts, written = [], {}
+
+    async def give(ctx):
+        port = splitter.i_stream
+        for number, size in enumerate(sizes):
+            ctx.set(port.payload, {"side": side, "address": number << 20, "bytes": size})
+            ctx.set(port.valid, 1)
+            await ctx.tick().until(port.ready)
+        ctx.set(port.valid, 0)
+
+    async def watch(ctx):
+        port, write = splitter.o_parts, splitter.o_write
+        ctx.set(port.ready, 1)
+        while True:
+            ctx.set(write.ready, ctx.get(write.valid) and rng.random() < 0.5)
+            *_, valid, part, writes, index, bits = await ctx.tick().sample(
+                port.valid,
+                port.payload,
+                write.valid & write.ready,
+                write.payload.index,
+                write.payload.words.as_value(),
+            )
+            if writes:
+                written[index] = bits.to_bytes(8 * STORED_WORDS, "little")
+            if valid:
+                entry = int(part.entry)
+                packed = written[entry] + bytes(DESCRIPTOR_BYTES - 8 * STORED_WORDS)
+                parts.append((entry, Descriptor.unpack(packed), bool(part.continues)))
+
+    async def free(ctx):
+        for number in range(len(sizes)):
+            await ctx.tick().repeat(40)
+            # Two copies are kept, and no more.
+            ends = sum(not continues for *_, continues in parts)
+            assert ends == min(number + 2, len(sizes))
+            ctx.set(splitter.i_freed[side], 1)
+            await ctx.tick()
+            ctx.set(splitter.i_freed[side], 0)
+
+    simulator = Simulator(splitter)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(give, background=True)
+    simulator.add_testbench(watch, background=True)
+    simulator.add_testbench(free)
+    simulator.run()
+    wanted = []
+    for number, size in enumerate(sizes):
+        rows, rest = divmod(size, 1024)
+        boxes = [(rows * 1024, (256, rows))] if rows else []
+        boxes += [(rest, (rest // 4,))] if rest else []
+        at = number << 20
+        for place, (length, box) in enumerate(boxes):
+            wanted.append((at, length, box, place + 1 < len(boxes)))
+            at += length
+    assert [(d.base, d.box_bytes, d.box, c) for _, d, c in parts] == wanted
+    assert all(2 + 4 * side <= entry < 6 + 4 * side for entry, *_ in parts)
