@@ -124,8 +124,6 @@ class Mode(enum.Enum, shape=8):
 
     #: A dense box: consecutive indices in every dimension; the only mode supported.
     TILE = 0
-    GATHER4 = 1
-    SCATTER4 = 2
     IM2COL = 3
 
 

@@ -26,6 +26,13 @@ _WO, _W1, _W1C = (
     RegisterAccess.WRITE_ONE,
     RegisterAccess.WRITE_ONE_CLEARS,
 )
+_COORDINATES = (
+    "signed coordinate of the box in dimension 1; bytes of a linear copy",
+    "in dimension 2; first of four rows",
+    "in dimension 3; second of four rows",
+    "in dimension 4; third of four rows",
+    "in dimension 5; fourth of four rows",
+)
 _BARRIER = Field("barrier", 8, 8, _WO, "number of the barrier")
 
 
@@ -87,14 +94,16 @@ TMA_REGISTERS: tuple[Register, ...] = (
             Field("wait", 2, 1, _W1C, "a wait for a barrier has ended"),
         ),
     ),
-    word_register("DESCRIPTOR_LO", 0x20, _RW, "address of the descriptor, low half"),
-    word_register("DESCRIPTOR_HI", 0x24, _RW, "address of the descriptor, high half"),
+    word_register(
+        "DESCRIPTOR_LO", 0x20, _RW, "address of the descriptor, or of a linear copy, low half"
+    ),
+    word_register("DESCRIPTOR_HI", 0x24, _RW, "its high half"),
     *(
         word_register(
             f"COORDINATE_{number}",
             0x28 + 4 * number,
             _RW,
-            f"signed coordinate of the box in dimension {number + 1}",
+            _COORDINATES[number],
         )
         for number in range(5)
     ),
