@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ proc
 synth -run coarse:fine -top {top}
 opt -fast -full
 memory_map -rom-only
+{in_gates}
 opt -full
 techmap
 opt -fast
@@ -232,6 +233,7 @@ def measure(
     *,
     liberty: Liberty | None = None,
     cache: Path | None = None,
+    in_gates: Sequence[str] = (),
 ) -> UnitArea:
     """Area of a unit.
 
@@ -244,6 +246,8 @@ def measure(
         The unit.
     liberty : Liberty, optional
         Standard cells to which the gates are also mapped, for their area.
+    in_gates : sequence of str
+        Definitions whose memories become flip-flops.
     cache : Path
         Folder of finished measurements, keyed by Verilog, script, liberty and yosys version.
 
@@ -262,6 +266,7 @@ def measure(
     script = _SCRIPT.format(
         top=design.top,
         black_boxes=f"blackbox {boxes}" if boxes else "",
+        in_gates=f"memory_map {' '.join(in_gates)}" if in_gates else "",
     )
     script += _MAPPING if liberty is not None else ""
     figures = _cached(design.text, script, liberty, cache)

@@ -111,7 +111,7 @@ class TmaFeature(enum.Enum, shape=8):
     SWIZZLE = 2
     #: Bursts that continue one another leave as one.
     JOINED_BURSTS = 3
-    #: Several boxes prepared at a time, with a report of each command.
+    #: Boxes prepared at a time, as many as the width asks for, with a report of each command.
     PARALLEL_BOXES = 4
     #: Rows of any number of 16 bytes, without gaps between them in the vectors of a box.
     PACKED_ROWS = 5

@@ -81,7 +81,7 @@ class BoxEngine(Component):
         self._outstanding = outstanding
         self._descriptors = descriptors
         commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
-        readers = readers_of(layouts.features)
+        readers = readers_of(layouts)
         reports = {}
         if TmaFeature.PARALLEL_BOXES in layouts.features:
             reports = {"o_reports": Out(stream.Signature(layouts.report))}
@@ -136,7 +136,7 @@ class BoxEngine(Component):
             wiring.connect(m, group.o_stream, buffer.i_stream)
             wiring.connect(m, group.o_reports, reports.i_stream)
             wiring.connect(m, reports.o_stream, wiring.flipped(self.o_reports))
-            for number in range(readers_of(layouts.features)):
+            for number in range(readers_of(layouts)):
                 m.d.comb += [
                     self.o_index[number].eq(group.o_index[number]),
                     self.o_read[number].eq(group.o_read[number]),

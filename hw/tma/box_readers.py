@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -11,20 +11,25 @@ from hw.arch.descriptor import WORD_BITS, TmaFeature, descriptor_layout
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.component import Component
+from hw.numeric.division import ceil_div
 from hw.tma.box_reader import BoxReader
 from hw.tma.commands import tagged_command_layout
 from hw.tma.layouts import TmaLayouts
 
-__all__ = ["BoxReaders", "readers_of"]
+__all__ = ["ROW_BYTES", "BoxReaders", "readers_of"]
 
-#: Box readers at work where boxes are prepared in parallel: a box of one row of two dimensions
-#: takes one about 6 cycles, and memory moves one in 2.
-_PARALLEL = 4
+#: Most box readers at work.
+_MOST = 4
+#: Cycles that a box of one row of two dimensions takes a box reader, and bytes of such a row: boxes
+#: no shorter than this are to leave as fast as memory moves them.
+_CYCLES, ROW_BYTES = 6, 64
 
 
-def readers_of(features: tuple[TmaFeature, ...]) -> int:
+def readers_of(layouts: TmaLayouts) -> int:
     """Box readers of an engine."""
-    return _PARALLEL if TmaFeature.PARALLEL_BOXES in features else 1
+    if TmaFeature.PARALLEL_BOXES not in layouts.features:
+        return 1
+    return min(_MOST, ceil_div(_CYCLES * layouts.beat_bytes, ROW_BYTES))
 
 
 class BoxReaders(Component):
@@ -63,7 +68,7 @@ class BoxReaders(Component):
     def __init__(self, layouts: TmaLayouts, *, descriptors: int) -> None:
         self._layouts = layouts
         self._descriptors = descriptors
-        self._readers = readers = readers_of(layouts.features)
+        self._readers = readers = readers_of(layouts)
         commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         super().__init__(
             {
@@ -115,8 +120,8 @@ class BoxReaders(Component):
             report.eq(box.report),
         ]
         with m.If(self.i_stream.valid & self.i_stream.ready):
-            m.d.sync += given.eq(given + 1)
+            m.d.sync += given.eq(Mux(given == self._readers - 1, 0, given + 1))
         with m.If(leaves):
-            m.d.sync += taken.eq(taken + 1)
+            m.d.sync += taken.eq(Mux(taken == self._readers - 1, 0, taken + 1))
             m.d.comb += self.o_error.eq(box.report.code)
         return m

@@ -148,7 +148,7 @@ class TmaEngine(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         descriptors = self._sizes["descriptors"]
-        readers = readers_of(self._loaded.features)
+        readers = readers_of(self._loaded)
         m.submodules.file = file = DescriptorFile(descriptors=descriptors, readers=2 * readers)
         load = LoadEngine(self._loaded, landing_beats=self._landing_beats, **self._sizes)
         store = StoreEngine(self._stored, **self._sizes)

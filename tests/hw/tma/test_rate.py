@@ -120,16 +120,23 @@ def rows_of_a_matrix(row_bytes, rows, boxes, pitch):
 
 @pytest.mark.parametrize("side", ["load", "store"])
 @pytest.mark.parametrize(
-    ("boxes", "outstanding"),
-    [((64, 1, 64, 128), 64), ((32, 64, 5, 32), 16)],
-    ids=["a row of 64 B per box", "adjacent rows of 32 B"],
+    ("width_bits", "boxes", "outstanding"),
+    [
+        (64, (64, 1, 32, 128), 64),
+        (128, (64, 1, 48, 128), 64),
+        (256, (64, 1, 64, 128), 64),
+        (256, (32, 64, 5, 32), 16),
+    ],
+    ids=["64 B, 64 bits", "64 B, 128 bits", "64 B, 256 bits", "adjacent 32 B, 256 bits"],
 )
-def test_short_rows_fill_the_bus_of_an_engine_with_all_features(side, boxes, outstanding):
+def test_short_rows_fill_the_bus_of_an_engine_with_all_features(
+    side, width_bits, boxes, outstanding
+):
     _, busy, beats = cycles_of(
         side,
         rows_of_a_matrix(*boxes),
         100,
-        width_bits=256,
+        width_bits=width_bits,
         outstanding=outstanding,
         landing_beats=256,
         features=tuple(TmaFeature),
