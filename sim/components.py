@@ -264,7 +264,7 @@ _UNITS = (
     StandAlone(
         "tma_top",
         "`tma_unit` behind AXI4-Lite registers",
-        _tma("hw.tma.standalone.tma_top.TmaTop"),
+        _tma("hw.tma.host_port.tma_top.TmaTop"),
         "tma_host",
         (
             *_TMA_SIZES,
@@ -293,7 +293,7 @@ _UNITS = (
     StandAlone(
         "barrier_bank",
         "mbarriers in a memory: operation ports with answers, waits by parity",
-        _made("hw.tma.barrier_bank.BarrierBank"),
+        _made("hw.tma.barriers.barrier_bank.BarrierBank"),
         "bank",
         (
             Parameter("barriers", limits.BARRIERS, 32),

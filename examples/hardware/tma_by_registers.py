@@ -15,7 +15,7 @@ import tilewright as tw
 from hw.arch.error_codes import TmaError
 from hw.arch.registers.tma_registers import tma_register
 from hw.arch.tma_sizes import TmaSizes
-from hw.tma.standalone.tma_top import TmaTop
+from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.standalone.unit_commands import TmaOperation
 
 #: Addresses in memory: the two descriptors, the source and the target of the tiles.

@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from gen.properties.support import always, given, kept
 from hw.arch.error_codes import BarrierError
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import BarrierOperation, barrier_operation_layout
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import BarrierOperation, barrier_operation_layout
 
 __all__ = ["BankCompletes"]
 

@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from gen.properties.support import always
 from hw.arch.error_codes import BarrierError
-from hw.tma.barrier_layouts import barrier_result_layout, barrier_wait_layout
-from hw.tma.barrier_waiter import BarrierWaiter
+from hw.tma.barriers.barrier_layouts import barrier_result_layout, barrier_wait_layout
+from hw.tma.barriers.barrier_waiter import BarrierWaiter
 
 __all__ = ["WaitsEnd"]
 

@@ -10,8 +10,8 @@ from amaranth.lib import data
 from cocotb.triggers import FallingEdge, ReadOnly
 
 from hw.arch.error_codes import BarrierError
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import (
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import (
     BarrierOperation,
     barrier_answer_layout,
     barrier_operation_layout,

@@ -15,8 +15,8 @@ from hw.arch.registers.tma_registers import tma_register
 from hw.arch.tma_sizes import TmaSizes
 from hw.lib.axi_rules import broken_rules
 from hw.numeric.division import ceil_div
-from hw.tma.barrier_layouts import BarrierOperation
-from hw.tma.standalone.tma_top import TmaTop
+from hw.tma.barriers.barrier_layouts import BarrierOperation
+from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.standalone.unit_commands import TmaOperation
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.checked_component import CheckedComponent

@@ -7,7 +7,7 @@ import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import TmaError
-from hw.tma.barrier_layouts import BarrierOperation
+from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from sim.tb._refusals import with_field
 from tests.hw.tma.model import box_load, box_store, random_bytes

@@ -7,7 +7,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
-from hw.tma.barrier_layouts import BarrierOperation, barrier_operation_layout
+from hw.tma.barriers.barrier_layouts import BarrierOperation, barrier_operation_layout
 
 __all__ = ["AbortSequence"]
 
@@ -34,7 +34,7 @@ class AbortSequence(Component):
         No burst of the unit is open or unanswered.
     o_drain, o_reset
         To the unit.
-    o_operation : stream of :func:`hw.tma.barrier_layouts.barrier_operation_layout`
+    o_operation : stream of :func:`hw.tma.barriers.barrier_layouts.barrier_operation_layout`
     o_busy
         An abort is under way.
     """

@@ -10,7 +10,7 @@ from hw.arch.error_codes import BarrierError, TmaError
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
-from hw.tma.barrier_layouts import (
+from hw.tma.barriers.barrier_layouts import (
     BarrierOperation,
     barrier_answer_layout,
     barrier_operation_layout,
@@ -39,8 +39,8 @@ class LoadEnds(Component):
     Members
     -------
     i_loaded : stream of :data:`hw.tma.standalone.box_loader.loaded_layout`
-    o_operation : stream of :func:`hw.tma.barrier_layouts.barrier_operation_layout`
-    i_answer : :func:`hw.tma.barrier_layouts.barrier_answer_layout` with ``valid``
+    o_operation : stream of :func:`hw.tma.barriers.barrier_layouts.barrier_operation_layout`
+    i_answer : :func:`hw.tma.barriers.barrier_layouts.barrier_answer_layout` with ``valid``
     o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         The code is that of the load, or else that of the barrier.
     """

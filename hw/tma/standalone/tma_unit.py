@@ -14,8 +14,8 @@ from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature
 from hw.lib.component import Component
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import (
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import (
     barrier_answer_layout,
     barrier_operation_layout,
     barrier_result_layout,
@@ -77,7 +77,8 @@ class TmaUnit(Component):
     o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         One per command.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
-        Ports and waiters of the :class:`hw.tma.barrier_bank.BarrierBank`, as many as ``ports``.
+        Ports and waiters, as many as ``ports``, of the
+        :class:`hw.tma.barriers.barrier_bank.BarrierBank`.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     o_groups_read, o_groups_stored

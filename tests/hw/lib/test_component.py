@@ -47,11 +47,11 @@ from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
 from hw.tile import Tile
-from hw.tma.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_bank import BarrierBank
 from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
+from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.layouts import TmaLayouts
-from hw.tma.standalone.tma_top import TmaTop
 from hw.tma.standalone.tma_unit import TmaUnit
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)

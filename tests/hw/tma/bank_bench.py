@@ -5,8 +5,8 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import BarrierOperation as Op
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 
 Actor = Callable[[Any], Coroutine[Any, Any, None]]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from hw.arch.error_codes import BarrierError
-from hw.tma.barrier_layouts import BarrierOperation as Op
+from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 
 #: Operations that arrive, expect bytes, and complete bytes.
 ARRIVING = (Op.ARRIVE, Op.ARRIVE_NO_COMPLETE, Op.ARRIVE_EXPECT, Op.DROP)

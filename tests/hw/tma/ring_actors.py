@@ -7,8 +7,8 @@ which the consumer arrives. One waiter of the bank serves the producer, the othe
 from dataclasses import dataclass, field
 from typing import Any
 
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import BarrierOperation as Op
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 from tests.hw.tma.bank_bench import act, simulate, wait
 
 TILE_BYTES = 4096

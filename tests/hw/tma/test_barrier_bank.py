@@ -10,8 +10,8 @@ import pytest
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.errors import BadInputError
 from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import BarrierOperation as Op
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 from tests.hw.tma.bank_bench import STATE, act, alone, fields_of, offer, simulate, wait
 from tests.hw.tma.bank_model import BankModel
 

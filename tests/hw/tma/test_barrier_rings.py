@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import BarrierOperation as Op
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 from tests.hw.tma.bank_bench import act, simulate, wait
 from tests.hw.tma.ring_actors import Ring
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hw.arch.error_codes import BarrierError
-from hw.tma.barrier_bank import BarrierBank
-from hw.tma.barrier_layouts import BarrierOperation as Op
+from hw.tma.barriers.barrier_bank import BarrierBank
+from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 from tests.hw.tma.bank_bench import RESULT, alone, fields_of, offer, wait
 
 

@@ -16,7 +16,7 @@ from hw.arch.registers.tma_registers import (
     TMA_REGISTERS,
     tma_register,
 )
-from hw.tma.barrier_layouts import BarrierOperation
+from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.register_host import read_word, write_word
 from tests.hw.tma.model import box_load, random_bytes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat, Swizzle, TmaFeature
-from hw.tma.barrier_layouts import BarrierOperation
+from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_load, box_store, random_bytes, random_case
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places

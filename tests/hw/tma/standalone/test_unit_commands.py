@@ -10,7 +10,7 @@ from hw.arch.descriptor import Descriptor, ElementFormat, Swizzle
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.errors import BadInputError
 from hw.arch.tma_sizes import TmaSizes
-from hw.tma.barrier_layouts import BarrierOperation
+from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.bank_bench import offer
 from tests.hw.tma.model import box_load, box_store, random_bytes

@@ -15,7 +15,7 @@ from hw.arch.descriptor import (
     Swizzle,
 )
 from hw.arch.error_codes import TmaError
-from hw.tma.barrier_layouts import BarrierOperation
+from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.linear_copy import LINEAR_ENTRIES, MAX_LINEAR_BYTES, LinearSplitter
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_load, box_store, random_bytes

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from hw.arch.descriptor import DESCRIPTOR_BYTES
 from hw.arch.registers.tma_registers import tma_register
 from hw.arch.tma_sizes import TmaSizes
-from hw.tma.standalone.tma_top import TmaTop
+from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.lib.register_host import read_word, write_word

@@ -20,13 +20,13 @@ from hw.arch.tma_sizes import TmaSizes
 from hw.lib.axi import AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
 from hw.lib.register_port import answer_reads, take_writes
-from hw.tma.barrier_layouts import (
+from hw.tma.barriers.barrier_layouts import (
     barrier_answer_layout,
     barrier_operation_layout,
     barrier_result_layout,
     barrier_wait_layout,
 )
-from hw.tma.standalone.traffic_counters import TRAFFIC_COUNTS, traffic_layout
+from hw.tma.host_port.traffic_counters import TRAFFIC_COUNTS, traffic_layout
 from hw.tma.standalone.unit_commands import (
     GROUP_BITS,
     LOCAL_BITS,
@@ -68,7 +68,7 @@ class TmaFrontEnd(Component):
         Valid only in a cycle in which it is ready.
     i_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
     i_idle, i_aborting, i_done, i_failed
-        As the outputs of :class:`hw.tma.standalone.command_slots.CommandSlots`.
+        As the outputs of :class:`hw.tma.host_port.command_slots.CommandSlots`.
     o_abort, o_clear
         The host writes CONTROL.
     o_operations, i_answer, o_waits, i_results

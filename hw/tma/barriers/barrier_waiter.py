@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.error_codes import BarrierError
 from hw.lib.barrier import has_passed
 from hw.lib.component import Component
-from hw.tma.barrier_layouts import barrier_result_layout, barrier_wait_layout, is_above
+from hw.tma.barriers.barrier_layouts import barrier_result_layout, barrier_wait_layout, is_above
 
 __all__ = ["BarrierWaiter"]
 
@@ -27,8 +27,8 @@ class BarrierWaiter(Component):
 
     Members
     -------
-    i_wait : stream of :data:`hw.tma.barrier_layouts.barrier_wait_layout`
-    o_result : stream of :data:`hw.tma.barrier_layouts.barrier_result_layout`
+    i_wait : stream of :data:`hw.tma.barriers.barrier_layouts.barrier_wait_layout`
+    o_result : stream of :data:`hw.tma.barriers.barrier_layouts.barrier_result_layout`
     i_phases, i_flags, i_valid : ``In(barriers)``
         State of the barriers.
 

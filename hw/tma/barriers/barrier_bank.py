@@ -19,7 +19,7 @@ from hw.arch.limits import (
 from hw.emit.shared import shared
 from hw.lib.barrier import BarrierStep, barrier_step
 from hw.lib.component import Component
-from hw.tma.barrier_layouts import (
+from hw.tma.barriers.barrier_layouts import (
     BarrierOperation,
     barrier_answer_layout,
     barrier_counts_layout,
@@ -28,7 +28,7 @@ from hw.tma.barrier_layouts import (
     barrier_wait_layout,
     is_above,
 )
-from hw.tma.barrier_waiter import BarrierWaiter
+from hw.tma.barriers.barrier_waiter import BarrierWaiter
 
 __all__ = ["BarrierBank"]
 
@@ -61,12 +61,14 @@ class BarrierBank(Component):
 
     Members
     -------
-    i_operations : array of streams of :func:`hw.tma.barrier_layouts.barrier_operation_layout`
-    o_answers : array of :func:`hw.tma.barrier_layouts.barrier_answer_layout` with ``valid``
-        Valid for one cycle, the one after an operation of the port was accepted; from bit 0 on:
-        phase, pending, expected, tx, flag, error.
-    i_waits : array of streams of :data:`hw.tma.barrier_layouts.barrier_wait_layout`
-    o_waits : array of streams of :data:`hw.tma.barrier_layouts.barrier_result_layout`
+    i_operations : array of streams
+        Of :func:`hw.tma.barriers.barrier_layouts.barrier_operation_layout`.
+    o_answers : array, with ``valid``
+        Of :func:`hw.tma.barriers.barrier_layouts.barrier_answer_layout`. Valid for one
+        cycle, the one after an operation of the port was accepted; from bit 0 on: phase, pending,
+        expected, tx, flag, error.
+    i_waits : array of streams of :data:`hw.tma.barriers.barrier_layouts.barrier_wait_layout`
+    o_waits : array of streams of :data:`hw.tma.barriers.barrier_layouts.barrier_result_layout`
         The end of each wait.
     o_phases : ``Out(barriers)``
         Parity of the phase of each barrier.

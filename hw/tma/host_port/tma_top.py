@@ -14,10 +14,10 @@ from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
-from hw.tma.standalone.command_slots import CommandSlots
-from hw.tma.standalone.front_end import TmaFrontEnd
+from hw.tma.host_port.command_slots import CommandSlots
+from hw.tma.host_port.front_end import TmaFrontEnd
+from hw.tma.host_port.traffic_counters import TrafficCounters
 from hw.tma.standalone.tma_unit import TmaUnit, user_ports
-from hw.tma.standalone.traffic_counters import TrafficCounters
 
 __all__ = ["TmaTop"]
 
@@ -45,7 +45,8 @@ class TmaTop(Component):
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
-        Ports and waiters of the :class:`hw.tma.barrier_bank.BarrierBank`, as many as ``ports``.
+        Ports and waiters, as many as ``ports``, of the
+        :class:`hw.tma.barriers.barrier_bank.BarrierBank`.
 
     Raises
     ------

@@ -1,0 +1,1 @@
+"""The TMA unit behind AXI4-Lite registers."""
