@@ -1,4 +1,4 @@
-"""TMA unit driven by its registers: random boxes through a stalling AXI memory."""
+"""TMA unit driven by its registers: random boxes through AXI memories that stall and reorder."""
 
 import dataclasses
 import logging
@@ -9,10 +9,11 @@ import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, Descriptor
+from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, Descriptor, ElementFormat
 from hw.arch.error_codes import TmaError
 from hw.arch.registers.tma_registers import tma_register
 from hw.arch.tma_sizes import TmaSizes
+from hw.lib.axi import RESP_DECERR, RESP_SLVERR
 from hw.lib.axi_rules import broken_rules
 from hw.numeric.division import ceil_div
 from hw.tma.barriers.barrier_layouts import BarrierOperation
@@ -20,10 +21,16 @@ from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.standalone.unit_commands import TmaOperation
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.checked_component import CheckedComponent
+from sim.cocotb.reordering_memory import ReorderingMemory
 from sim.cocotb.stalled_channels import stalled_memory
 from sim.drivers.box_tensor import REGION_BYTES, BoxTensor
 
-__all__ = ["boxes_by_registers_are_numpys_slices", "design"]
+__all__ = [
+    "boxes_by_registers_are_numpys_slices",
+    "boxes_out_of_order_are_numpys_slices",
+    "design",
+    "error_responses_end_their_command",
+]
 
 _SIZES = TmaSizes(
     width_bits=64,
@@ -158,6 +165,15 @@ async def _watch(dut: Any) -> None:
         await FallingEdge(dut.clk)
 
 
+async def _started(dut: Any) -> _Host:
+    """Host of the unit, which is reset and watched."""
+    host = _Host(dut)
+    idle = {"i_reads__valid": 0, "i_writes__valid": 0, "i_waits__0__valid": 0}
+    await start(dut, **idle, i_operations__0__valid=0, o_waits__0__ready=1)
+    cocotb.start_soon(_watch(dut))
+    return host
+
+
 async def _interrupted(dut: Any, host: _Host, *causes: str) -> None:
     """Wait for the interrupt by one of its causes, and clear it."""
     await host.write("INTERRUPT_ENABLE", **dict.fromkeys(causes, 1))
@@ -203,14 +219,25 @@ async def _load(dut: Any, host: _Host, tiles: list[_Tile], *, abort_after: int |
 @cocotb.parametrize(stall=[0.0, 0.5, 0.9])
 async def boxes_by_registers_are_numpys_slices(dut: Any, stall: float) -> None:
     """Tiles pass through the scratchpad; an abort ends some loads; memory is as numpy has it."""
+    await _pass_tiles(dut, stalled_memory(dut, _MEMORY_BYTES, stall))
+
+
+@bench(limit_cycles=2_000_000)
+@cocotb.parametrize(stall=[0.0, 0.5], interleaves=[False, True])
+async def boxes_out_of_order_are_numpys_slices(dut: Any, stall: float, interleaves: bool) -> None:
+    """The same, where data of different IDs come in any order."""
+    memory = ReorderingMemory(dut, _MEMORY_BYTES, stall=stall, interleaves=interleaves)
+    memory.start()
+    await _pass_tiles(dut, memory)
+    assert memory.out_of_order
+
+
+async def _pass_tiles(dut: Any, memory: Any) -> None:
+    """Pass random tiles through the scratchpad, abort some loads, and compare the memory."""
     rng = random_generator()
-    memory = stalled_memory(dut, _MEMORY_BYTES, stall)
     image = rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
     memory.write(0, image.tobytes())
-    host = _Host(dut)
-    idle = {"i_reads__valid": 0, "i_writes__valid": 0, "i_waits__0__valid": 0}
-    await start(dut, **idle, i_operations__0__valid=0, o_waits__0__ready=1)
-    cocotb.start_soon(_watch(dut))
+    host = await _started(dut)
     aborted = 0
     for round_ in range(_ROUNDS):
         tiles = []
@@ -245,3 +272,31 @@ async def boxes_by_registers_are_numpys_slices(dut: Any, stall: float) -> None:
     found = np.frombuffer(memory.read(0, _MEMORY_BYTES), np.uint8)
     wrong = np.flatnonzero(found != image)
     assert not len(wrong), f"{len(wrong)} bytes differ, the first at {wrong[:1]}"
+
+
+@bench(limit_cycles=500_000)
+@cocotb.parametrize(response=[RESP_SLVERR, RESP_DECERR])
+async def error_responses_end_their_command(dut: Any, response: int) -> None:
+    """A load, a store and a read of a descriptor that fail have their code; the next ones work."""
+    memory = ReorderingMemory(dut, _MEMORY_BYTES, stall=0.3)
+    memory.start()
+    host = await _started(dut)
+    slave = response == RESP_SLVERR
+    read_error = TmaError.READ_SLVERR if slave else TmaError.READ_DECERR
+    write_error = TmaError.WRITE_SLVERR if slave else TmaError.WRITE_DECERR
+    tensor = Descriptor(base=0, format=ElementFormat.INT8, dims=(64, 4), strides=(64,), box=(64, 4))
+    pointer, content = _DESCRIPTORS, random_generator().bytes(tensor.box_bytes)
+    memory.write(pointer, tensor.pack())
+    memory.write(0, content)
+    for place, operation, code in (
+        (pointer + 64, TmaOperation.LOAD, read_error),
+        (128, TmaOperation.LOAD, read_error),
+        (128, TmaOperation.STORE, write_error),
+    ):
+        for failing in (True, False):
+            memory.errors[:] = [(place, place + 8, response)] if failing else []
+            await host.submit(TmaOperation.INVALIDATE, 1, descriptor=pointer)
+            await host.submit(operation, 2, descriptor=pointer)
+            ended = await host.completions(2)
+            assert ended == {1: 0, 2: code.value if failing else 0}
+    assert memory.read(0, tensor.box_bytes) == content
