@@ -36,14 +36,15 @@ def _wild(fmt: Format) -> list[int]:
         return [largest, largest | sign, nan, nan | sign]
     infinity = fmt.infinity
     payload = infinity | _NAN_PAYLOAD & ((1 << fmt.fraction_bits) - 1)
-    return [largest, largest | sign, infinity, infinity | sign, nan, payload, nan | sign]
+    fill = [] if fmt.fill_nan is None else [fmt.fill_nan]
+    return [largest, largest | sign, infinity, infinity | sign, nan, payload, nan | sign, *fill]
 
 
 def _special(fmt: Format) -> list[int]:
-    """Both zeros, subnormals, the smallest normal, the largest value, infinities and a NaN."""
+    """Both zeros, subnormals, the smallest normal, the largest value, infinities, two NaN."""
     small, wild = _small(fmt), _wild(fmt)
     chosen = [*small[:3], small[5], small[6], wild[0]]
-    return chosen + ([*wild[2:4], wild[5]] if fmt.has_infinity else [wild[2]])
+    return chosen + ([*wild[2:4], wild[5], *wild[7:]] if fmt.has_infinity else [wild[2]])
 
 
 def random_operand(

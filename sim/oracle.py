@@ -1,7 +1,8 @@
 """Oracle of matrix products: a second numpy model without code shared with the project.
 
 It follows docs/numerics.md alone: ascending k from +0, one rounding to fp32 per product (per two
-products of 8-bit floats, per four of e2m1), exact int32, zero sums +0, canonical NaN.
+products of 8-bit floats, per four of e2m1), exact int32, zero sums +0, canonical NaN; an operand of
+16 bits with the bits 0x7FFF is +0.
 """
 
 from typing import Any
@@ -46,14 +47,22 @@ def _rounded(terms: list[Array]) -> Array:
     return np.where(finite, total, plain).astype(np.float32)
 
 
+def _operand(x: Array) -> Array:
+    """Values in float64, a fill of +0."""
+    values = x.astype(np.float64)
+    if x.dtype.itemsize == 2:
+        values[np.ascontiguousarray(x).view(np.uint16) == 0x7FFF] = 0
+    return values
+
+
 def _sums(a: Array, b: Array) -> Array:
     if a.dtype.kind == "i" or a.dtype == ml_dtypes.int4:
         exact = a.astype(np.int64) @ b.astype(np.int64)
         return (exact & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
     step = 16 // _FINFO(a.dtype).bits
     missing = ((0, -a.shape[1] % step), (0, 0))
-    left = np.pad(a.astype(np.float64).T, missing)
-    right = np.pad(b.astype(np.float64), missing)
+    left = np.pad(_operand(a).T, missing)
+    right = np.pad(_operand(b), missing)
     sums = np.zeros((a.shape[0], b.shape[1]), np.float32)
     for k in range(0, left.shape[0], step):
         products = [np.multiply.outer(left[i], right[i]) for i in range(k, k + step)]

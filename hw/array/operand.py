@@ -14,6 +14,8 @@ __all__ = ["OperandRecoder"]
 class OperandRecoder(Component):
     """Recoder of one lane of a vector into a cell's operand; combinational.
 
+    The NaN that fills boxes outside a tensor (`Format.fill_nan`) becomes +0.
+
     Parameters
     ----------
     formats : tuple of Format
@@ -57,8 +59,9 @@ class OperandRecoder(Component):
         coding = self._config.coding
         if coding is None or not format_.is_float:
             return self.i_bits
+        fills = format_.fill_nan is not None
         parts = [
-            recode(m, self.i_bits[low : low + format_.bits], format_, coding)
+            recode(m, self.i_bits[low : low + format_.bits], format_, coding, fill_is_zero=fills)
             for low in range(0, LANE_BITS, format_.bits)
         ]
         scale = self.i_bits[LANE_BITS:]

@@ -143,7 +143,13 @@ def is_nan(bits: Value, format_: Format = fp32) -> Value:
     return bits[width:-1].all() & bits[:width].any()
 
 
-def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE) -> Value:
+def recode(
+    m: Module,
+    bits: Value,
+    format_: Format = bf16,
+    coding: Coding = WIDE,
+    fill_is_zero: bool = False,
+) -> Value:
     """Recoder of a float: subnormals normalised, exponent rebiased.
 
     Combinational. Zero bits give zero bits, so an idle wire carries +0.
@@ -157,6 +163,8 @@ def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE
         Format of the value.
     coding : Coding
         Coding that holds the format.
+    fill_is_zero : bool
+        Whether `Format.fill_nan` is recoded as +0, as for operands of products.
 
     Returns
     -------
@@ -179,8 +187,11 @@ def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE
     first = m.If
     if format_.has_nan:
         special = field.all() if format_.has_infinity else bits[:-1].all()
+        special_code: Value = Mux(fraction.any(), coding.nan, coding.infinity)
+        if fill_is_zero:
+            special_code = Mux(fraction.all() & ~sign, 0, special_code)
         with m.If(special):
-            m.d.comb += code.eq(Mux(fraction.any(), coding.nan, coding.infinity))
+            m.d.comb += code.eq(special_code)
         first = m.Elif
     with first(field.any()):
         m.d.comb += [code.eq(field + offset), kept.eq(fraction)]

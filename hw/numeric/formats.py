@@ -177,6 +177,15 @@ class Format:
         return ((1 << (self.exponent_bits + 1)) - 1) << (self.fraction_bits - 1)
 
     @property
+    def fill_nan(self) -> int | None:
+        """Bits of the NaN that fills boxes outside a tensor: positive, every other bit set.
+
+        As an operand of a product it counts as +0. No result is this NaN. Floats of less than 16
+        bits, and integers, have none.
+        """
+        return (1 << (self.bits - 1)) - 1 if self.is_float and self.bits >= LANE_BITS else None
+
+    @property
     def accumulator(self) -> Format:
         """Format in which products of this format are summed."""
         return fp32 if self.is_float else int32

@@ -2,7 +2,7 @@
 
 The order of summation is part of the result: a sum runs in ascending k from ``acc0`` (+0 if there
 is none). There is one rounding per product of 16-bit floats, per two products of 8-bit floats, and
-per four products of e2m1.
+per four products of e2m1. An operand that is `Format.fill_nan` counts as +0.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hw.arch.errors import BadInputError
 from hw.numeric.division import ceil_div
 from hw.numeric.elementwise import add, canonical
+from hw.numeric.fill_nan import fill_as_zero
 from hw.numeric.formats import OPERANDS, Format, fp32, int32
 from hw.numeric.rounding import round_sum
 
@@ -43,6 +44,11 @@ def _wide(x: Array) -> Array:
     """Convert to float64 without numpy's warning about signalling NaN."""
     with np.errstate(invalid="ignore"):
         return x.astype(np.float64)
+
+
+def _factor(x: Array) -> Array:
+    """Convert an operand of products to float64; the NaN of a fill is +0."""
+    return _wide(fill_as_zero(x))
 
 
 def _fma(acc: Array, a: Array, w: Array) -> Array:
@@ -106,7 +112,7 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     format_ = _format(a, w)
     start = _accumulator(acc, format_, np.broadcast_shapes(acc.shape, a.shape, w.shape))
     if format_.is_float:
-        sums = _fma(np.atleast_1d(_wide(start)), _wide(a), _wide(w))
+        sums = _fma(np.atleast_1d(_wide(start)), _factor(a), _factor(w))
         return sums.reshape(start.shape)
     products = a.astype(np.int64) * w.astype(np.int64)
     return (start.astype(np.int64) + products).astype(np.int32)
@@ -229,7 +235,7 @@ def matmul(
         for k in range(0, a.shape[1], tile):
             acc = add(acc, matmul(a[:, k : k + tile], b[k : k + tile]))
         return acc + np.float32(0)
-    wide_a, wide_b = _wide(a), _wide(b)
+    wide_a, wide_b = _factor(a), _factor(b)
     if not format_.is_float:
         # Any order is exact in float64 up to 2^53, which takes 2^39 products.
         return (acc.astype(np.int64) + (wide_a @ wide_b).astype(np.int64)).astype(np.int32)

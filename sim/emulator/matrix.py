@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hw.arch.config import ChipConfig
 from hw.arch.pcu import PcuProgram
 from hw.numeric.elementwise import canonical
+from hw.numeric.fill_nan import fill_as_zero
 from hw.numeric.formats import Format, bf16
 from hw.numeric.reference import cast, mac, mac_lane
 
@@ -128,7 +129,7 @@ def _float_passes(
     def by_k(vectors: Bytes, fmt: Format, lines: int) -> Array:
         """Operands as (k, passes, lines), those of a lane on a last axis if it has two."""
         each = fmt.products_per_cycle
-        lanes = vectors.view(fmt.dtype).reshape(count, tiles, lines, width // 2, each)
+        lanes = fill_as_zero(vectors.view(fmt.dtype)).reshape(count, tiles, lines, width // 2, each)
         ordered = lanes.transpose(1, 3, 0, 2, 4).reshape(tiles * width // 2, count, lines, each)
         return ordered if each > 1 else ordered[..., 0]
 

@@ -31,9 +31,11 @@ def _specials(fmt: Format) -> list[int]:
     normal, sign = 1 << fmt.fraction_bits, 1 << (fmt.bits - 1)
     chosen = [0, sign, 1, sign | normal - 1, normal, fmt.largest, sign | fmt.largest]
     if fmt.has_infinity:
-        # The last is a NaN with a payload as long as the format has room for.
+        # One NaN has a payload as long as the format has room for.
         payload = fmt.infinity | 0x21 & normal - 1
-        return [*chosen, fmt.infinity, sign | fmt.infinity, fmt.canonical_nan, payload]
+        infinities = [fmt.infinity, sign | fmt.infinity]
+        fill = [] if fmt.fill_nan is None else [fmt.fill_nan]
+        return [*chosen, *infinities, fmt.canonical_nan, payload, *fill]
     return [*chosen, fmt.canonical_nan, sign | fmt.canonical_nan]
 
 

@@ -72,7 +72,7 @@ def operand_inputs(m, cell, mode):
     raw_a, raw_w = Signal(16), Signal(16)
     is_float = bf16 in cell.config.formats and mode == 0
     for raw, port in ((raw_a, cell.i_a), (raw_w, cell.i_w)):
-        m.d.comb += port.eq(recode(m, raw) if is_float else raw)
+        m.d.comb += port.eq(recode(m, raw, fill_is_zero=True) if is_float else raw)
     if cell.config.has_mode:
         m.d.comb += cell.mode.eq(mode)
     return raw_a, raw_w

@@ -79,7 +79,7 @@ class Edge(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += self.recoded.eq(recode(m, self.bits))
+        m.d.comb += self.recoded.eq(recode(m, self.bits, fill_is_zero=True))
         m.d.comb += self.cast.eq(cast_to_bf16(m, self.sum_))
         return m
 
@@ -232,7 +232,8 @@ class Bench:
         }
 
     def fused(self, p: Array, a: Array, w: Array) -> Array:
-        """The C library's answers to bf16 triples, as bits."""
+        """The C library's answers to bf16 triples, as bits; operands that are a fill are +0."""
+        a, w = (np.where(bits == 0x7FFF, np.uint16(0), bits) for bits in (a, w))
         out = np.zeros(len(p), np.uint32)
         self._call("fused", len(p), p, a, w, out)
         return out

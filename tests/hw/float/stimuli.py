@@ -17,7 +17,7 @@ from hw.numeric.function_tables import (
     rsqrt_table,
     tanh_table,
 )
-from tests.hw.float.triples import FP32_EDGES
+from tests.hw.float.triples import FILL, FP32_EDGES
 
 __all__ = [
     "Macs",
@@ -154,7 +154,7 @@ def _lanes(rng: np.random.Generator, count: int, format_: Format) -> Array:
     """Random lanes; a third of the fractions are nearly empty or nearly full.
 
     An eighth of the bytes are zeros, the ends of the range, infinities or NaN; of 4-bit operands a
-    quarter of the lanes are of zeros and largest values.
+    quarter of the lanes are of zeros and largest values. One 16-bit float in 128 is a fill.
     """
     lanes = rng.integers(0, 1 << 16, count)
     if format_.bits == 4:
@@ -173,7 +173,8 @@ def _lanes(rng: np.random.Generator, count: int, format_: Format) -> Array:
         for low in (0, 8):
             edges = rng.choice(BYTE_EDGES, count) << low
             lanes = np.where(rng.random(count) < 1 / 8, lanes & (0xFF00 >> low) | edges, lanes)
-    return lanes
+        return lanes
+    return np.where(rng.random(count) < 1 / 128, FILL, lanes)
 
 
 def random_macs(count: int, seed: int, left: Format, right: Format) -> Macs:

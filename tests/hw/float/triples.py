@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Triples", "edge_triples", "random_triples"]
+__all__ = ["FILL", "Triples", "edge_triples", "random_triples"]
 
 Array = npt.NDArray[Any]
 
+#: The NaN of 16-bit floats that fills boxes outside a tensor; as an operand it is +0.
+FILL = 0x7FFF
 #: bf16 magnitudes: zero, first and last subnormals, first normals, round 1, the ends, NaN.
 BF16_EDGES = (
     *(0x0000, 0x0001, 0x0002, 0x0040, 0x007F, 0x0080, 0x0081, 0x00FF, 0x1F80, 0x2000, 0x3F7F),
@@ -74,6 +76,8 @@ def edge_triples() -> Triples:
 def random_triples(count: int, seed: int) -> Triples:
     """A mix: 1/8 uniform bits, 3/8 exponents that interact, 1/4 deep cancellation, 1/4 tiny.
 
+    One operand in 128 is the NaN that fills boxes.
+
     The sum of an interacting triple lies within 30 binades of its product. In a cancelling one it
     is minus the product, rounded to fp32, with its last bits disturbed in half the cases. Tiny
     ones have products and sums round the smallest normal and the smallest subnormal.
@@ -108,4 +112,5 @@ def random_triples(count: int, seed: int) -> Triples:
 
     order = rng.permutation(count)
     acc, a, w = (np.concatenate(column)[order] for column in zip(*parts, strict=True))
+    a, w = (np.where(rng.random(count) < 1 / 128, FILL, bits) for bits in (a, w))
     return Triples(acc.astype(np.uint32), a.astype(np.uint16), w.astype(np.uint16))

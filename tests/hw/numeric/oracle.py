@@ -1,6 +1,7 @@
 """Two scalar oracles of a bf16 multiply-accumulate that share no code with one another.
 
-Both take and give bits and use no floating-point arithmetic.
+Both take and give bits and use no floating-point arithmetic. An operand 0x7FFF, the NaN of fills,
+is +0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cache
 __all__ = ["mac_by_integers", "mac_by_rationals"]
 
 _NAN, _INF = 0x7FC00000, 0x7F800000
+_FILL = 0x7FFF
 
 
 @cache
@@ -38,7 +40,7 @@ def _special(acc: int, a: int, w: int) -> int | None:
 
 def mac_by_rationals(acc: int, a: int, w: int) -> int:
     """Sum as a fraction, then the nearest of all fp32 values, found by bisection on the bits."""
-    a, w = a << 16, w << 16
+    a, w = (0 if bits == _FILL else bits << 16 for bits in (a, w))
     special = _special(acc, a, w)
     if special is not None:
         return special
@@ -73,7 +75,7 @@ def _fixed(bits: int) -> int:
 
 def mac_by_integers(acc: int, a: int, w: int) -> int:
     """Sum as one long integer, in units of 2^-298, rounded by shifting."""
-    a, w = a << 16, w << 16
+    a, w = (0 if bits == _FILL else bits << 16 for bits in (a, w))
     special = _special(acc, a, w)
     if special is not None:
         return special

@@ -71,6 +71,11 @@ def _encode(sign: int, magnitude: Fraction, spec: Spec, saturate: bool) -> int:
     return sign << (spec[0] + spec[1]) | bits
 
 
+def _factor(bits: int, spec: Spec) -> tuple[int, str, Fraction]:
+    """Operand of a product, decoded: the NaN 0x7FFF of 16-bit floats is +0, as docs say."""
+    return _decode(0 if bits == 0x7FFF and spec in (BF16, FP16) else bits, spec)
+
+
 def sum_of_products(
     acc: int, products: list[tuple[int, int]], left: Spec, right: Spec, exponent: int = 0
 ) -> int:
@@ -78,7 +83,7 @@ def sum_of_products(
     nan = _codes(FP32)[2]
     terms = [_decode(acc, FP32)]
     for a, w in products:
-        (sign_a, kind_a, value_a), (sign_w, kind_w, value_w) = _decode(a, left), _decode(w, right)
+        (sign_a, kind_a, value_a), (sign_w, kind_w, value_w) = _factor(a, left), _factor(w, right)
         kinds = {kind_a, kind_w}
         if "nan" in kinds or (
             "infinite" in kinds and _is_zero((kind_a, value_a), (kind_w, value_w))

@@ -122,8 +122,14 @@ def short_products(*operands):
     )
 
 
+def factor(x):
+    """Operand of a product: the bf16 NaN with every bit set but the sign is +0."""
+    return np.where(x.view(np.uint16) == 0x7FFF, BF16.type(0), x) if x.dtype == BF16 else x
+
+
 def product(a, b, total=None):
     """From +0 or a sum, in ascending order, one rounding per term; zero sums are +0."""
+    a, b = factor(a), factor(b)
     exact = short_products(a, b)
     a, b = wide(a), wide(b)
     total = np.zeros((len(a), b.shape[1]), a.dtype) if total is None else total
