@@ -12,7 +12,13 @@ from amaranth.lib.wiring import In, Out
 from hw.agcu.descriptor_writer import DescriptorWriter
 from hw.agcu.index_unpacker import IndexUnpacker
 from hw.agcu.issuer import CommandIssuer
-from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout, index_input
+from hw.arch.agcu import (
+    AGCU_DESCRIPTORS,
+    AGCU_FEATURES,
+    AGCU_STREAMS,
+    agcu_layout,
+    index_input,
+)
 from hw.arch.boxes.issuer_program import ISSUER_PROGRAMS
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
@@ -170,6 +176,7 @@ class Agcu(Component):
             descriptors=AGCU_DESCRIPTORS,
             load_streams=AGCU_STREAMS,
             store_streams=AGCU_STREAMS,
+            features=AGCU_FEATURES,
         )
         m.submodules.engine = shared(engine)
         wiring.connect(m, engine.axi, wiring.flipped(self.axi))

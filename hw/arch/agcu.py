@@ -10,7 +10,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from hw.arch.boxes.issuer_program import ISSUER_PROGRAMS, IssuerProgram, nest_layout
-from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, Descriptor
+from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, Descriptor, TmaFeature
 from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
@@ -19,6 +19,7 @@ from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "AGCU_DESCRIPTORS",
+    "AGCU_FEATURES",
     "AGCU_STREAMS",
     "INDEX_BITS",
     "MAX_INDICES",
@@ -49,6 +50,8 @@ class AgcuOutput(PortNames):
 
 #: Descriptors of an AGCU: two per stream.
 AGCU_DESCRIPTORS = 4 * AGCU_STREAMS
+#: What an AGCU's engine can do beyond dense boxes with zeros outside the tensor.
+AGCU_FEATURES = (TmaFeature.NAN_FILL,)
 
 
 #: Width of an index, without a sign.
@@ -161,7 +164,7 @@ class AgcuProgram(UnitProgram):
             if not 0 <= count <= MAX_CREDITS:
                 raise BadInputError(f"AGCU credits must be from 0 to {MAX_CREDITS}, not {count}")
         for number, (descriptor, argument) in enumerate(self.descriptors):
-            for feature in descriptor.features:
+            for feature in descriptor.features - set(AGCU_FEATURES):
                 raise BadInputError(
                     f"Descriptor {number} must need no feature that an AGCU's engine is made "
                     f"without, not {feature.name}"

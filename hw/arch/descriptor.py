@@ -12,7 +12,7 @@ from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.words.word_layout import WordLayout
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import Format
+from hw.numeric.formats import Format, named
 
 __all__ = [
     "BASE_ALIGNMENT",
@@ -79,7 +79,7 @@ class OobFill(enum.Enum, shape=8):
     """Value of the elements of a loaded box that lie outside the tensor."""
 
     ZERO = 0
-    #: The NaN with every bit set but the sign.
+    #: The NaN of the format, `Format.fill_nan`: every bit is set but the sign.
     NAN = 1
 
 
@@ -295,6 +295,14 @@ class Descriptor:
             TmaFeature.SWIZZLE: self.swizzle is not Swizzle.NONE,
         }
         return {feature for feature, is_asked in asked.items() if is_asked}
+
+    @property
+    def fill_element(self) -> bytes:
+        """Bytes of a loaded element outside the tensor."""
+        fill = 0
+        if self.oob_fill is OobFill.NAN:
+            fill = named[self.format.name.lower()].fill_nan or 0
+        return fill.to_bytes(self.format.bytes, "little")
 
     @property
     def box_bytes(self) -> int:

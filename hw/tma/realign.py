@@ -68,7 +68,7 @@ class _Slots:
 
 
 class BeatsToVectors(Component):
-    """Realigner from beats to vectors, with zeros outside the tensor.
+    """Realigner from beats to vectors, with the fill outside the tensor.
 
     One beat per cycle. A row takes as many cycles as it spans beats, present in memory or not: one
     per vector, plus one if it does not start at a beat boundary.

@@ -1,4 +1,4 @@
-"""Box transfers of tensors: loads with zeros outside the tensor, stores clipped to it."""
+"""Box transfers of tensors: loads with zeros or NaN outside the tensor, stores clipped to it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ class BoxStream:
             If an element lies beyond the end of memory.
         """
         self._require_memory(memory, TmaError.READ_DECERR)
-        boxes = np.zeros((len(self.points), *self._shape), np.uint8)
+        fill = np.frombuffer(self.descriptor.fill_element, np.uint8)
+        boxes = np.empty((len(self.points), *self._shape), np.uint8)
+        boxes.reshape(-1, fill.size)[:] = fill
         tensor = self._tensor(memory)
         for number, inner, outer in self._pieces():
             boxes[number][inner] = tensor[outer]

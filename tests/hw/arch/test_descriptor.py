@@ -82,7 +82,6 @@ def test_rows_of_a_box_with_element_strides_are_rounded_up():
     ("change", "feature"),
     [
         ({"element_strides": (1, 2)}, TmaFeature.ELEMENT_STRIDES),
-        ({"oob_fill": OobFill.NAN}, TmaFeature.NAN_FILL),
         ({"swizzle": Swizzle.B128}, TmaFeature.SWIZZLE),
     ],
 )
@@ -91,6 +90,22 @@ def test_an_agcu_refuses_what_its_engine_is_made_without(change, feature):
     assert descriptor.features == {feature}
     with pytest.raises(BadInputError, match=f"made without, not {feature.name}"):
         AgcuProgram(descriptors=((descriptor, 0),))
+
+
+def test_an_agcu_takes_a_fill_with_nan():
+    filled = dataclasses.replace(MATRIX, oob_fill=OobFill.NAN)
+    assert filled.features == {TmaFeature.NAN_FILL}
+    program = AgcuProgram(descriptors=((filled, 0),))
+    assert AgcuProgram.unpack(program.pack(2), 2).descriptors == program.descriptors
+
+
+def test_the_fill_of_each_format_is_every_bit_but_the_sign():
+    for code in ElementFormat:
+        plain = dataclasses.replace(MATRIX, format=code, box=(64, 32))
+        assert plain.fill_element == bytes(code.bytes)
+        if code in NAN_FORMATS:
+            filled = dataclasses.replace(plain, oob_fill=OobFill.NAN)
+            assert filled.fill_element == b"\xff" * (code.bytes - 1) + b"\x7f"
 
 
 def test_derived_sizes():
