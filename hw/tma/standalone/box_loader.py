@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -115,7 +115,8 @@ class BoxLoader(Component):
         if self._layouts.packs:
             # The last vector may be short.
             unit = 1 << self._layouts.unit_shift
-            within = Cat((number < units).replicate(unit) for number in range(1 << len(units)))
+            below = [number < units for number in range((1 << len(units)) - 1)]
+            within = Cat(each.replicate(unit) for each in [*below, Const(0)])
             with m.If(vector.last & (units != 0)):
                 m.d.comb += write.strobe.eq(reordered(m, within, exchange, unit=unit))
         with m.If(~refused & self.i_response.any()):
