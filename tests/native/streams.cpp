@@ -1,8 +1,14 @@
-// Drives any module whose ports are clocks, resets, valid/ready streams and plain signals. The
-// generated part, which names the ports, is put in by tests/native/stream_model.py.
+// Drives any module whose ports are clocks, resets, valid/ready streams, AXI4 ports to memory and
+// plain signals. The generated part, which names the ports, is put in by
+// tests/native/stream_model.py, and so is the memory (axi_memory.cpp).
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <memory>
+#include <vector>
 #include <verilated.h>
 #include "Vtop.h"
 
@@ -25,13 +31,13 @@ template <std::size_t N> inline void get(const VlWide<N>& port, uint32_t* words)
 
 struct Random {
     uint64_t state;
-    bool below(uint32_t threshold) {
-        if (threshold == 0) return false;
+    uint64_t next() {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        return static_cast<uint32_t>(state >> 32) < threshold;
+        return state >> 32;
     }
+    bool below(uint32_t threshold) { return threshold != 0 && next() < threshold; }
 };
 
 struct Port {
@@ -45,20 +51,28 @@ struct Port {
     int32_t index;     // number of the stream in the generated part
 };
 
+}  // namespace
+
+//PORTS//
+
+namespace {
+
+//MEMORY//
+
 struct Model {
     std::unique_ptr<VerilatedContext> context{new VerilatedContext};
     std::unique_ptr<Vtop> top;
+    std::map<int, std::unique_ptr<Memory>> memories;  // by port
     int64_t cycle = 0;
 };
 
 }  // namespace
 
-//PORTS//
-
 extern "C" {
 
 void* model_new(uint64_t seed) {
     auto* model = new Model;
+    model->context->fatalOnError(false);  // a failed assertion ends the run, not the process
     model->context->randReset(2);  // garbage in every register and memory without a reset
     model->context->randSeed(static_cast<int>(seed % 0x7fffffff) + 1);
     model->top.reset(new Vtop{model->context.get()});
@@ -85,18 +99,26 @@ void model_get(void* handle, int index, uint32_t* words) {
 
 int64_t model_cycle(void* handle) { return static_cast<Model*>(handle)->cycle; }
 
-// Runs some clocks until every given port has moved its payloads; all others are idle. Returns 0,
-// -1 after `limit` cycles, -2 after `quiet` cycles without a handshake, -(100 + i) if output i of
-// those given changed an offer it had made.
+// A memory at a port from now on; `state` stays with the caller.
+void model_attach(void* handle, int index, MemoryState* state) {
+    static_cast<Model*>(handle)->memories[index].reset(new Memory{index, state});
+}
+
+// Runs some clocks until every given port has moved its payloads; all others are idle, but for
+// the memories. Returns 0, -1 after `limit` cycles, -2 after `quiet` cycles without a handshake,
+// -3 after a failed assertion, -4 after a violation at a memory, -(100 + i) if output i of those
+// given changed an offer it had made.
 int64_t model_run(void* handle, Port* inputs, int sources, Port* outputs, int sinks,
-                  const int32_t* clocks, int running, int64_t limit, int64_t quiet,
-                  uint64_t seed) {
+                  const int32_t* clocks, int running, const int32_t* ports, int attached,
+                  int64_t limit, int64_t quiet, uint64_t seed) {
     auto& model = *static_cast<Model*>(handle);
     auto& top = *model.top;
     Random random{seed * 0x9e3779b97f4a7c15ull | 1};
     uint32_t held[output_count + 1][max_words];
     bool waited[output_count + 1] = {};
     int64_t moved = model.cycle;
+    std::vector<Memory*> memories;
+    for (int i = 0; i < attached; ++i) memories.push_back(model.memories.at(ports[i]).get());
     idle(top);
     for (int64_t end = model.cycle + limit; model.cycle < end;) {
         bool left = false;
@@ -120,7 +142,12 @@ int64_t model_run(void* handle, Port* inputs, int sources, Port* outputs, int si
             top.eval();
             return 0;
         }
+        for (Memory* memory : memories) memory->drive(top, model.cycle);
         top.eval();
+        for (Memory* memory : memories) {
+            if (memory->take(top)) moved = model.cycle;
+            if (memory->violated()) return -4;
+        }
         for (int i = 0; i < sources; ++i) {
             Port& port = inputs[i];
             if (port.offered && input_ready(top, port.index)) {
@@ -145,6 +172,7 @@ int64_t model_run(void* handle, Port* inputs, int sources, Port* outputs, int si
         }
         for (int i = 0; i < running; ++i) set_clock(top, clocks[i], true);
         top.eval();
+        if (model.context->gotError()) return -3;
         for (int i = 0; i < running; ++i) set_clock(top, clocks[i], false);
         ++model.cycle;
         if (model.cycle - moved > quiet) {
