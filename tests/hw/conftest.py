@@ -13,6 +13,7 @@ from tests.hw.command.command_stand import COMMAND_SETS, CommandStand
 from tests.hw.lib.nest_bench import issuer_chain
 from tests.hw.pcu.lane_units import UNITS, Piped
 from tests.hw.pmu.pmu_stand import PMU_SETS, PmuStand
+from tests.hw.tma.standalone.unit_stand import STAND_SIZES, UnitStand
 from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
 
@@ -51,6 +52,7 @@ def systolic_units(heavy_lock):
         "pmu": PmuStand(PMU_SETS["a"]),
         "agcu": AgcuStand(AGCU_SETS["a"]),
         "command": CommandStand(COMMAND_SETS["a"]),
+        "tma": UnitStand(STAND_SIZES[256]),
     }
     bundle = ClockedBundle(parts | tensors | readouts | stands)
     with heavy_lock():

@@ -1,0 +1,188 @@
+"""Runs of a TMA unit in a native model: commands, completions, scratchpad, barriers, memory."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from hw.arch.tma_sizes import TmaSizes
+from hw.lib.axi_rules import AxiRule
+from hw.tma.barriers.barrier_layouts import BarrierOperation
+from hw.tma.standalone.unit_commands import TmaOperation, completion_layout, unit_command_layout
+from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
+from tests.hw.tma.standalone.unit_stand import ANSWER, OPERATION
+from tests.native.native_memory import NativeMemory, Violation
+from tests.native.port_glue import words_of
+from tests.native.stream_model import StreamModel, Words
+
+__all__ = ["NativeUnit", "UnitCommand", "UnitRun"]
+
+#: Cycles without a handshake after which a run counts as a hang.
+_PATIENCE = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitCommand:
+    """A command: operation, address of its descriptor, coordinates, and the other fields."""
+
+    operation: TmaOperation
+    descriptor: int = 0
+    coordinates: Sequence[int] = ()
+    fields: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitRun:
+    """What a run of commands has shown.
+
+    Members
+    -------
+    completions : list of (int, int)
+        Identifier and code of each completion, in order.
+    first_command, last_completion : int
+        Cycles of the first command accepted and of the last completion.
+    """
+
+    completions: list[tuple[int, int]]
+    first_command: int
+    last_completion: int
+
+
+def _packed(layout: data.StructLayout, fields: Mapping[str, Any]) -> int:
+    """Bits of a structure; a member without a value is 0."""
+    bits = 0
+    for name, value in fields.items():
+        field = layout[name]
+        values = value if isinstance(field.shape, data.ArrayLayout) else [value]
+        width = Shape.cast(field.shape).width // max(len(values), 1)
+        if isinstance(field.shape, data.ArrayLayout):
+            width = Shape.cast(field.shape.elem_shape).width
+        for index, each in enumerate(values):
+            bits |= (int(each) & ((1 << width) - 1)) << field.offset + index * width
+    return bits
+
+
+def _rows(payloads: Sequence[int], bits: int) -> Words:
+    size = 4 * words_of(bits)
+    raw = b"".join(payload.to_bytes(size, "little") for payload in payloads)
+    return np.frombuffer(raw, "<u4").reshape(-1, size // 4)
+
+
+class NativeUnit:
+    """A `UnitStand` of some sizes in a native model, with its memory.
+
+    Parameters
+    ----------
+    model : StreamModel
+        In reset state, or after other runs of the unit.
+    name : str
+        Prefix of the unit's ports.
+    sizes : TmaSizes
+    memory : NativeMemory
+    """
+
+    def __init__(
+        self, model: StreamModel, name: str, sizes: TmaSizes, memory: NativeMemory
+    ) -> None:
+        self._model = model
+        self._name = name
+        self._sizes = sizes
+        self._beat = sizes.width_bits // 8
+        self._commands = unit_command_layout(sizes.address_bits)
+        self.memory = memory
+        model.attach(f"{name}_axi", memory)
+
+    def run(
+        self,
+        commands: Sequence[UnitCommand],
+        *,
+        command_stall: float = 0.0,
+        completion_stall: float = 0.0,
+    ) -> UnitRun:
+        """Give commands, one per cycle while the unit takes them, and wait for all completions.
+
+        The identifier of a command is its number. Cycles count from reset; the memory has the
+        cycles of its beats.
+
+        Raises
+        ------
+        Violation
+            If the port breaks a rule of AXI4, an assertion fails, or the memory is accessed
+            where it may not be.
+        HangError
+            If nothing moves any more.
+        """
+        sent, taken = f"{self._name}_i_commands", f"{self._name}_o_completions"
+        payloads = [
+            _packed(
+                self._commands,
+                {
+                    "operation": each.operation.value,
+                    "descriptor": each.descriptor,
+                    "coordinates": each.coordinates,
+                    "id": number,
+                    **each.fields,
+                },
+            )
+            for number, each in enumerate(commands)
+        ]
+        crossed = self._model.run(
+            {sent: _rows(payloads, self._commands.size)},
+            {taken: len(commands)},
+            stalls={sent: command_stall, taken: completion_stall},
+            quiet_cycles=_PATIENCE,
+        )
+        self._check()
+        id_bits = completion_layout["code"].offset
+        words = crossed[taken].words[:, 0].tolist()
+        return UnitRun(
+            [(each & ((1 << id_bits) - 1), each >> id_bits) for each in words],
+            crossed[sent].first_cycle,
+            crossed[taken].last_cycle,
+        )
+
+    def fill(self, content: np.ndarray) -> None:
+        """Write the whole scratchpad."""
+        layout = scratchpad_write_layout(self._sizes.width_bits, self._sizes.vectors)
+        strobe = (1 << self._beat) - 1
+        payloads = [
+            _packed(
+                layout,
+                {
+                    "vector": number,
+                    "data": int.from_bytes(vector.tobytes(), "little"),
+                    "strobe": strobe,
+                },
+            )
+            for number, vector in enumerate(content.reshape(-1, self._beat))
+        ]
+        self._model.run({f"{self._name}_i_writes": _rows(payloads, layout.size)}, {})
+
+    def dump(self) -> np.ndarray:
+        """All bytes of the scratchpad."""
+        reads, answers = f"{self._name}_i_reads", f"{self._name}_o_data"
+        numbers = np.arange(self._sizes.vectors, dtype=np.uint32).reshape(-1, 1)
+        crossed = self._model.run({reads: numbers}, {answers: len(numbers)})
+        return np.ascontiguousarray(crossed[answers].words).view(np.uint8).reshape(-1)
+
+    def operate(self, operation: BarrierOperation, barrier: int, **fields: int) -> dict[str, int]:
+        """Apply an operation at a barrier; its answer by field, unsigned."""
+        given, answers = f"{self._name}_i_operations", f"{self._name}_o_answers"
+        payload = _packed(OPERATION, {"operation": operation.value, "barrier": barrier} | fields)
+        crossed = self._model.run({given: _rows([payload], OPERATION.size)}, {answers: 1})
+        bits = int.from_bytes(crossed[answers].words.tobytes(), "little")
+        return {
+            name: bits >> field.offset & ((1 << Shape.cast(field.shape).width) - 1)
+            for name, field in ANSWER
+        }
+
+    def _check(self) -> None:
+        broken = self._model.get(f"{self._name}_o_broken")
+        rules = [rule.name for rule in AxiRule if broken >> rule.value & 1]
+        if rules:
+            raise Violation(f"AXI4 rules broken: {', '.join(rules)}")
+        if self.memory.owed:
+            raise Violation(f"{self.memory.owed} bursts are open after the last completion")

@@ -1,0 +1,97 @@
+"""A stand-alone TMA unit as native models need it: streams only, and the checker of AXI4."""
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arch import limits
+from hw.arch.tma_sizes import TmaSizes
+from hw.emit.shared import shared
+from hw.lib.axi import Axi4Signature
+from hw.lib.axi_assertions import watch
+from hw.lib.axi_checker import AxiChecker
+from hw.lib.axi_rules import AxiRule
+from hw.lib.component import Component
+from hw.tma.barriers.barrier_layouts import barrier_answer_layout, barrier_operation_layout
+from hw.tma.standalone.tma_unit import TmaUnit
+from hw.tma.standalone.unit_commands import completion_layout, unit_command_layout
+from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
+
+__all__ = ["ANSWER", "OPERATION", "STAND_SIZES", "UnitStand"]
+
+_MOST = {"arrivals": limits.BARRIER_ARRIVALS.high, "tx_bytes": limits.BARRIER_TX_BYTES.high}
+#: Layouts of what the user's port of the barriers takes and answers.
+OPERATION, ANSWER = barrier_operation_layout(**_MOST), barrier_answer_layout(**_MOST)
+#: Sizes of the units in random tests by their width; a cache that the descriptors of a run fill.
+STAND_SIZES = {
+    width_bits: TmaSizes(
+        width_bits=width_bits,
+        landing_beats=64,
+        outstanding=16,
+        descriptors=4,
+        barriers=4,
+        scratchpad_bytes=256 * width_bits // 8,
+    )
+    for width_bits in (64, 256, 512)
+}
+
+
+class UnitStand(Component):
+    """A TMA unit with one port of the user, all of it streams.
+
+    ``o_data`` and ``o_answers`` must always be ready. Bit n of ``o_broken``: the port has broken
+    the rule of `AxiRule` with value n since reset; a unit that is not ``checked`` has none.
+    """
+
+    def __init__(self, sizes: TmaSizes, *, checked: bool = True) -> None:
+        self._sizes = sizes
+        self._checked = checked
+        width = sizes.width_bits
+        super().__init__(
+            {
+                "i_commands": In(stream.Signature(unit_command_layout(sizes.address_bits))),
+                "o_completions": Out(stream.Signature(completion_layout)),
+                "i_operations": In(stream.Signature(OPERATION)),
+                "o_answers": Out(stream.Signature(ANSWER)),
+                "i_writes": In(stream.Signature(scratchpad_write_layout(width, sizes.vectors))),
+                "i_reads": In(stream.Signature(range(sizes.vectors))),
+                "o_data": Out(stream.Signature(width)),
+                "axi": Out(Axi4Signature(data_bits=width, address_bits=sizes.address_bits)),
+                "o_broken": Out(len(AxiRule)),
+                "o_groups": Out(16),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self._sizes
+        m.submodules.unit = shared(unit := TmaUnit(sizes))
+        for source, target in (
+            (wiring.flipped(self.i_commands), unit.i_commands),
+            (unit.o_completions, wiring.flipped(self.o_completions)),
+            (wiring.flipped(self.i_operations), unit.i_operations[0]),
+            (wiring.flipped(self.i_writes), unit.i_writes),
+            (wiring.flipped(self.i_reads), unit.i_reads),
+            (unit.axi, wiring.flipped(self.axi)),
+        ):
+            wiring.connect(m, source, target)
+        answer = unit.o_answers[0]
+        m.d.comb += [
+            self.o_answers.valid.eq(answer.valid),
+            self.o_answers.payload.eq(answer.payload),
+            self.o_data.valid.eq(unit.o_data.valid),
+            self.o_data.payload.eq(unit.o_data.data),
+            self.o_groups.eq(unit.o_groups_stored),
+        ]
+        if self._checked:
+            bursts = sizes.outstanding + 1
+            checker = AxiChecker(
+                data_bits=sizes.width_bits,
+                address_bits=sizes.address_bits,
+                reads=bursts,
+                writes=bursts,
+            )
+            m.submodules.checker = shared(checker)
+            watch(m, checker, unit.axi)
+            m.d.comb += self.o_broken.eq(checker.o_broken)
+        return m
