@@ -140,7 +140,9 @@ class DescriptorCache(Component):
         choosing = Signal()
         chosen = Signal()
         reading = Signal()
-        free = Array(~used[number] for number in range(self._descriptors))[victim]
+        # A use of this cycle is not counted yet.
+        taken = self.i_use & (self.o_entry == victim)
+        free = Array(~used[number] for number in range(self._descriptors))[victim] & ~taken
         following = Mux(victim == self._descriptors - 1, 0, victim + 1)
         m.d.comb += self.o_busy.eq(choosing | chosen | reading | self.o_done)
         with m.If(self.i_fetch & ~self.o_busy):
