@@ -319,6 +319,7 @@ class TmaFrontEnd(Component):
                 "BARRIER_OPERATION": operate,
                 "WAIT": begin,
             },
-            # An operation is accepted within a few cycles; the next write waits for it.
-            hold=self.o_operations.valid,
+            # An operation is answered within a few cycles; the next write waits for its answer, so
+            # that it does not become that of the next operation.
+            hold=self.o_operations.valid | self.i_answer.valid,
         )
