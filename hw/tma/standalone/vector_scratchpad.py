@@ -39,7 +39,6 @@ class Scratchpad(Component):
     o_data : ``data`` with ``valid``
         The vector read, for the cycle after its address.
     i_box_write : stream of :func:`scratchpad_write_layout`
-        Its strobes are ignored: all bytes are written.
     i_box_read : stream of ``range(vectors)``
     o_box_data
         The vector read for a box, in the cycle after its address only.
