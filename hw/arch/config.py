@@ -1,8 +1,11 @@
 """Elaboration parameters of a chip: frozen dataclasses that check themselves and derive sizes."""
 
 import dataclasses
+import functools
+import itertools
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -222,13 +225,13 @@ class ChipConfig:
 
     def count(self, kind: UnitKind) -> int:
         """Number of units of a kind on the chip."""
-        if kind is AGCU:
-            return self.agcu.count
-        return sum(
-            self.unit_at(row, column) is kind
-            for row in range(self.rows)
-            for column in range(self.columns)
-        )
+        return self.agcu.count if kind is AGCU else self._tiles[kind]
+
+    @functools.cached_property
+    def _tiles(self) -> Counter[UnitKind]:
+        """Number of tiles of each kind."""
+        places = itertools.product(range(self.rows), range(self.columns))
+        return Counter(self.unit_at(*place) for place in places)
 
     def of_tile(self, kind: UnitKind) -> "ChipConfig":
         """Smallest chip with the same tiles of a kind: all that such a tile depends on."""

@@ -82,6 +82,9 @@ class Format:
     has_nan: bool = True
     has_scale: bool = False
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __repr__(self) -> str:
         return self.name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sw.ir.types import Type
 
@@ -31,7 +31,8 @@ class Value:
     """
 
     name: str
-    type: Type
+    #: Not hashed: the name tells values of a program apart.
+    type: Type = field(hash=False)
 
     @property
     def variable(self) -> str:

@@ -7,6 +7,7 @@ with every iteration, until no link is shared.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -99,6 +100,12 @@ class _Task:
     closed: frozenset[int]
 
 
+@functools.lru_cache(maxsize=8)
+def _fabric(config: ChipConfig, tokens: bool) -> Fabric:
+    """Routing graph, which no route changes, of a network."""
+    return Fabric(config, tokens=tokens)
+
+
 def route(
     netlist: Netlist,
     placement: Placement,
@@ -127,7 +134,7 @@ def route(
     check_netlist(netlist, config)
     found = []
     for tokens in (False, True):
-        fabric = Fabric(config, tokens=tokens)
+        fabric = _fabric(config, tokens)
         tasks = [
             _task(netlist, placement, config, fabric, net, (via or {}).get(net.name))
             for net in netlist.nets
