@@ -190,6 +190,7 @@ _TMA_SIZES = tuple(
         ("address_bits", limits.AXI_ADDRESS_BITS),
         ("landing_beats", limits.LANDING_BEATS),
         ("outstanding", limits.OUTSTANDING),
+        ("read_ids", limits.READ_IDS),
         ("descriptors", limits.CACHED_DESCRIPTORS),
         ("barriers", limits.BARRIERS),
         ("scratchpad_bytes", limits.SCRATCHPAD_BYTES),

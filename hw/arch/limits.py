@@ -32,6 +32,7 @@ __all__ = [
     "PACKET_VECTORS",
     "PMU_CAPACITY_BYTES",
     "PMU_SLOTS",
+    "READ_IDS",
     "SCRATCHPAD_BYTES",
     "SEGMENTS",
     "SEGMENT_WORDS",
@@ -71,7 +72,9 @@ AXI_ADDRESS_BITS = Domain(32, 64)
 #: Beats of a TMA engine's landing buffer.
 LANDING_BEATS = Domain(16, 4096, power=True)
 #: Outstanding bursts of a TMA engine.
-OUTSTANDING = Domain(1, 64)
+OUTSTANDING = Domain(1, 256)
+#: IDs of the bursts that a TMA engine reads.
+READ_IDS = Domain(1, 16, power=True)
 #: Descriptors of a TMA engine.
 DESCRIPTOR_COUNT = Domain(1, 256)
 #: Load streams, and store streams, of a TMA engine.

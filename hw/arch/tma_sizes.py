@@ -21,6 +21,8 @@ class TmaSizes:
         Beats of the landing buffer (`limits.LANDING_BEATS`).
     outstanding : int
         Most outstanding bursts, of loads and of stores each (`limits.OUTSTANDING`).
+    read_ids : int
+        IDs of the bursts of loads (`limits.READ_IDS`).
     descriptors : int
         Entries of the descriptor cache (`limits.CACHED_DESCRIPTORS`).
     barriers : int
@@ -38,6 +40,7 @@ class TmaSizes:
     address_bits: int = 48
     landing_beats: int = 256
     outstanding: int = 64
+    read_ids: int = 1
     descriptors: int = 8
     barriers: int = 32
     scratchpad_bytes: int = 65_536
@@ -47,6 +50,7 @@ class TmaSizes:
         limits.AXI_ADDRESS_BITS.require("Address bits", self.address_bits)
         limits.LANDING_BEATS.require("Landing beats", self.landing_beats)
         limits.OUTSTANDING.require("Outstanding bursts", self.outstanding)
+        limits.READ_IDS.require("Read IDs", self.read_ids)
         limits.CACHED_DESCRIPTORS.require("Cached descriptors", self.descriptors)
         limits.BARRIERS.require("Barriers", self.barriers)
         limits.SCRATCHPAD_BYTES.require("Scratchpad bytes", self.scratchpad_bytes)
@@ -55,3 +59,8 @@ class TmaSizes:
     def vectors(self) -> int:
         """Vectors of the scratchpad."""
         return self.scratchpad_bytes * 8 // self.width_bits
+
+    @property
+    def id_bits(self) -> int:
+        """Width of AXI's IDs: those of bursts of loads, and as many more for descriptors."""
+        return self.read_ids.bit_length()

@@ -303,10 +303,12 @@ def failed_bits(response: Value) -> Value:
     return Cat(response == RESP_SLVERR, response == RESP_DECERR)
 
 
-def read_constants(port: Axi4ReadInterface | Axi4Interface) -> list[object]:
-    """Assignments of the constant AR signals: one id, full width, INCR, normal memory."""
+def read_constants(
+    port: Axi4ReadInterface | Axi4Interface, id: Value | None = None
+) -> list[object]:
+    """Assignments of the constant AR signals: full width, INCR, normal memory; id 0 without one."""
     return [
-        port.arid.eq(Const(0)),
+        port.arid.eq(Const(0) if id is None else id),
         port.arsize.eq(full_width_size(len(port.rdata))),
         port.arburst.eq(BURST_INCR),
         port.arcache.eq(CACHE_NORMAL),

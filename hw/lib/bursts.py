@@ -44,12 +44,19 @@ def first_burst(m: Module, address: Signal, beats: Signal, most: int) -> FirstBu
 
 
 def issue_reads(
-    m: Module, axi: Axi4ReadInterface, *, offered: Value, address: Value, length: Value, most: int
+    m: Module,
+    axi: Axi4ReadInterface,
+    *,
+    offered: Value,
+    address: Value,
+    length: Value,
+    most: int,
+    id: Value | None = None,
 ) -> tuple[Signal, Signal]:
     """Put bursts on AR, one per cycle, while fewer than ``most`` are outstanding.
 
-    A burst is ``address`` in beats and ``length`` in beats minus one; it is on AR one cycle after
-    it is taken.
+    A burst is ``address`` in beats and ``length`` in beats minus one, and of the ``id``, or of ID
+    0 without one; it is on AR one cycle after it is taken.
 
     Returns
     -------
@@ -59,7 +66,8 @@ def issue_reads(
     issue = Signal()
     in_flight = Signal(range(most + 1))
     size = full_width_size(len(axi.rdata))
-    m.d.comb += read_constants(axi)
+    shown = None if id is None else Signal.like(axi.arid, name="shown_id")
+    m.d.comb += read_constants(axi, shown)
     m.d.comb += issue.eq(offered & (~axi.arvalid | axi.arready) & (in_flight != most))
     m.d.sync += in_flight.eq(in_flight + issue - (axi.rvalid & axi.rready & axi.rlast))
     with m.If(issue):
@@ -68,6 +76,8 @@ def issue_reads(
             axi.araddr.eq(Cat(Const(0, size), address)),
             axi.arlen.eq(length),
         ]
+        if shown is not None:
+            m.d.sync += shown.eq(id)
     with m.Elif(axi.arready):
         m.d.sync += axi.arvalid.eq(0)
     return issue, in_flight

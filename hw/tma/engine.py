@@ -18,7 +18,7 @@ from hw.tma.box_readers import readers_of
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import DescriptorFile, descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
-from hw.tma.load import LoadEngine
+from hw.tma.load import LoadEngine, id_bits_of
 from hw.tma.store import StoreEngine
 
 __all__ = ["TmaEngine"]
@@ -43,6 +43,8 @@ class TmaEngine(Component):
         Beats of the landing buffer (`limits.LANDING_BEATS`).
     outstanding : int
         Most outstanding bursts, of loads and of stores each (`limits.OUTSTANDING`).
+    read_ids : int
+        IDs of the bursts of loads, from 0 on (`limits.READ_IDS`).
     descriptors : int
         Descriptors in the file.
     load_streams, store_streams : int
@@ -104,6 +106,7 @@ class TmaEngine(Component):
         address_bits: int = 48,
         landing_beats: int = 256,
         outstanding: int = 16,
+        read_ids: int = 1,
         descriptors: int = 8,
         load_streams: int = 2,
         store_streams: int = 2,
@@ -113,12 +116,13 @@ class TmaEngine(Component):
         limits.LANDING_BEATS.require("Landing beats", landing_beats)
         limits.AXI_ADDRESS_BITS.require("Address bits", address_bits)
         limits.OUTSTANDING.require("Outstanding bursts", outstanding)
+        limits.READ_IDS.require("Read IDs", read_ids)
         limits.DESCRIPTOR_COUNT.require("Descriptors", descriptors)
         limits.STREAM_COUNT.require("Load streams", load_streams)
         limits.STREAM_COUNT.require("Store streams", store_streams)
         self._loaded = TmaLayouts(width_bits, address_bits, load_streams, features)
         self._stored = TmaLayouts(width_bits, address_bits, store_streams, features)
-        self._landing_beats = landing_beats
+        self._landing = {"landing_beats": landing_beats, "read_ids": read_ids}
         self._sizes = {"outstanding": outstanding, "descriptors": descriptors}
         commands = stream.Signature(command_layout(descriptors, features))
         vectors = vector_signature(width_bits)
@@ -138,7 +142,13 @@ class TmaEngine(Component):
                 "i_vectors": In(vectors).array(store_streams),
                 **reports,
                 "o_stored": Out(store_streams),
-                "axi": Out(Axi4Signature(data_bits=width_bits, address_bits=address_bits)),
+                "axi": Out(
+                    Axi4Signature(
+                        data_bits=width_bits,
+                        address_bits=address_bits,
+                        id_bits=id_bits_of(read_ids),
+                    )
+                ),
                 "i_drain": In(1),
                 "o_idle": Out(1),
                 "o_error": Out(8),
@@ -150,7 +160,7 @@ class TmaEngine(Component):
         descriptors = self._sizes["descriptors"]
         readers = readers_of(self._loaded)
         m.submodules.file = file = DescriptorFile(descriptors=descriptors, readers=2 * readers)
-        load = LoadEngine(self._loaded, landing_beats=self._landing_beats, **self._sizes)
+        load = LoadEngine(self._loaded, **self._landing, **self._sizes)
         store = StoreEngine(self._stored, **self._sizes)
         m.submodules.load = shared(load)
         m.submodules.store = shared(store)

@@ -18,9 +18,15 @@ from hw.tma.box_engine import BoxEngine
 from hw.tma.burst_joiner import BurstJoiner
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import BeatsToVectors
+from hw.tma.reorder_buffer import ReorderBuffer
 from hw.tma.row_packing import RowPacker
 
-__all__ = ["LoadEngine"]
+__all__ = ["LoadEngine", "id_bits_of"]
+
+
+def id_bits_of(read_ids: int) -> int:
+    """Width of so many IDs on AXI, at least 1."""
+    return max(1, read_ids.bit_length() - 1)
 
 
 class LoadEngine(BoxEngine):
@@ -35,6 +41,8 @@ class LoadEngine(BoxEngine):
         As :class:`hw.tma.box_engine.BoxEngine`; the streams are outputs.
     landing_beats : int
         Depth of the landing buffer in beats (a power of two of at least 16).
+    read_ids : int
+        IDs of the bursts. Beats of one ID come in the order of its bursts, those of several in any.
 
     Members
     -------
@@ -53,9 +61,16 @@ class LoadEngine(BoxEngine):
     axi: Axi4ReadInterface
 
     def __init__(
-        self, layouts: TmaLayouts, *, landing_beats: int, outstanding: int, descriptors: int
+        self,
+        layouts: TmaLayouts,
+        *,
+        landing_beats: int,
+        outstanding: int,
+        descriptors: int,
+        read_ids: int = 1,
     ) -> None:
         self._landing_beats = landing_beats
+        self._read_ids = read_ids
         width_bits = layouts.width_bits
         response = {}
         if TmaFeature.PARALLEL_BOXES in layouts.features:
@@ -68,7 +83,11 @@ class LoadEngine(BoxEngine):
                 "o_streams": Out(vector_signature(width_bits)).array(layouts.streams),
                 **response,
             },
-            axi=Axi4ReadSignature(data_bits=width_bits, address_bits=layouts.address_bits),
+            axi=Axi4ReadSignature(
+                data_bits=width_bits,
+                address_bits=layouts.address_bits,
+                id_bits=id_bits_of(read_ids),
+            ),
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -80,15 +99,12 @@ class LoadEngine(BoxEngine):
         # A burst of joined rows has a plan per row, of one beat or more.
         depth = self._landing_beats if joins else self._outstanding + 2
         plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=depth)
-        landing = Queue(layouts.beat, depth=self._landing_beats)
         gather = BeatsToVectors(layouts)
-        m.submodules.landing = shared(landing)
         m.submodules.gather = shared(gather)
         output = ElasticBuffer(layouts.vector)
         m.submodules.output = shared(output)
         vector: Any = output.o_stream.payload
         wiring.connect(m, plans, gather.i_plans)
-        wiring.connect(m, landing.o_stream, gather.i_beats)
         rows = gather.o_stream
         if layouts.packs:
             packer = RowPacker(layouts)
@@ -111,34 +127,14 @@ class LoadEngine(BoxEngine):
             m.submodules.joiner = shared(joiner)
             wiring.connect(m, buffer.o_stream, joiner.i_stream)
             burst, offered, taken = joiner.o_burst, joiner.o_valid, joiner.i_take
-        room = Signal(range(self._landing_beats + 1), init=self._landing_beats)
-        issue, in_flight = issue_reads(
-            m,
-            axi,
-            offered=offered & (room > burst.length) & ~self.i_drain,
-            address=burst.address,
-            length=burst.length,
-            most=self._outstanding,
-        )
-        used = Signal()
-        m.d.comb += [
-            taken.eq(issue),
-            used.eq(landing.o_stream.valid & landing.o_stream.ready),
-            self.o_idle.eq(in_flight == 0),
-        ]
+        landing = self._land if self._read_ids == 1 else self._reorder
+        beats, in_flight = landing(m, burst, offered, taken)
+        wiring.connect(m, beats, gather.i_beats)
+        m.d.comb += self.o_idle.eq(in_flight == 0)
         if joins:
             m.d.comb += joiner.i_in_flight.eq(in_flight)
-        m.d.sync += room.eq(room + used - Mux(issue, burst.length + 1, 0))
-
         failed = axi.rresp[1]
-        arrived: Any = landing.i_stream.payload
-        m.d.comb += [
-            landing.i_stream.valid.eq(axi.rvalid),
-            arrived.data.eq(Mux(failed, 0, axi.rdata)),
-            axi.rready.eq(landing.i_stream.ready),
-        ]
         if self._reports:
-            m.d.comb += arrived.response.eq(failed_bits(axi.rresp))
             m.d.comb += self.o_loaded_response.eq(vector.response)
         self._keep_error(
             m,
@@ -161,3 +157,69 @@ class LoadEngine(BoxEngine):
             with m.If(mine):
                 m.d.comb += output.o_stream.ready.eq(target.ready)
         return m
+
+    def _land(
+        self, m: Module, burst: Any, offered: Value, taken: Value
+    ) -> tuple[stream.Interface, Signal]:
+        """Issue bursts of one ID; their beats, which come in order, and the bursts in flight."""
+        landing = Queue(self._layouts.beat, depth=self._landing_beats)
+        m.submodules.landing = shared(landing)
+        room = Signal(range(self._landing_beats + 1), init=self._landing_beats)
+        issue, in_flight = issue_reads(
+            m,
+            self.axi,
+            offered=offered & (room > burst.length) & ~self.i_drain,
+            address=burst.address,
+            length=burst.length,
+            most=self._outstanding,
+        )
+        used = Signal()
+        m.d.comb += [
+            taken.eq(issue),
+            used.eq(landing.o_stream.valid & landing.o_stream.ready),
+            landing.i_stream.valid.eq(self.axi.rvalid),
+            self.axi.rready.eq(landing.i_stream.ready),
+        ]
+        m.d.sync += room.eq(room + used - Mux(issue, burst.length + 1, 0))
+        self._receive(m, landing.i_stream.payload)
+        return landing.o_stream, in_flight
+
+    def _reorder(
+        self, m: Module, burst: Any, offered: Value, taken: Value
+    ) -> tuple[stream.Interface, Signal]:
+        """As `_land`, of several IDs, whose beats come in any order."""
+        landing = ReorderBuffer(
+            self._layouts.beat,
+            depth=self._landing_beats,
+            outstanding=self._outstanding,
+            read_ids=self._read_ids,
+        )
+        m.submodules.landing = shared(landing)
+        issue, in_flight = issue_reads(
+            m,
+            self.axi,
+            offered=offered & landing.o_free & ~self.i_drain,
+            address=burst.address,
+            length=burst.length,
+            most=self._outstanding,
+            id=landing.o_id,
+        )
+        axi = self.axi
+        m.d.comb += [
+            taken.eq(issue),
+            landing.i_issue.eq(issue),
+            landing.i_length.eq(burst.length),
+            landing.i_arrives.eq(axi.rvalid),
+            landing.i_id.eq(axi.rid),
+            landing.i_last.eq(axi.rlast),
+            axi.rready.eq(1),
+        ]
+        self._receive(m, landing.i_beat)
+        return landing.o_stream, in_flight
+
+    def _receive(self, m: Module, beat: Any) -> None:
+        """Data of the beat on R, or zeros if it failed, and its response."""
+        axi = self.axi
+        m.d.comb += beat.data.eq(Mux(axi.rresp[1], 0, axi.rdata))
+        if self._reports:
+            m.d.comb += beat.response.eq(failed_bits(axi.rresp))

@@ -80,7 +80,11 @@ class TmaTop(Component):
                 "host": In(AxiLiteSignature(address_bits=TMA_ADDRESS_BITS)),
                 "o_interrupt": Out(1),
                 "axi": Out(
-                    Axi4Signature(data_bits=sizes.width_bits, address_bits=sizes.address_bits)
+                    Axi4Signature(
+                        data_bits=sizes.width_bits,
+                        address_bits=sizes.address_bits,
+                        id_bits=sizes.id_bits,
+                    )
                 ),
                 **user_ports(sizes, ports),
             }

@@ -84,7 +84,7 @@ class TmaUnit(Component):
     o_groups_read, o_groups_stored
         Groups of stores whose vectors have left the scratchpad, and that are visible in memory.
     axi : AXI4 manager port
-        Boxes have ID 0, descriptors ID 1.
+        Bursts of loads have the IDs below ``sizes.read_ids``, descriptors that one, stores ID 0.
     i_abort
         End every command without its completion, once the open bursts have ended; every barrier's
         flag is raised then. Ignored while an abort is under way.
@@ -132,7 +132,11 @@ class TmaUnit(Component):
                 "o_groups_read": Out(GROUP_BITS),
                 "o_groups_stored": Out(GROUP_BITS),
                 "axi": Out(
-                    Axi4Signature(data_bits=sizes.width_bits, address_bits=sizes.address_bits)
+                    Axi4Signature(
+                        data_bits=sizes.width_bits,
+                        address_bits=sizes.address_bits,
+                        id_bits=sizes.id_bits,
+                    )
                 ),
                 "i_abort": In(1),
                 "o_aborting": Out(1),
@@ -154,6 +158,7 @@ class TmaUnit(Component):
             features=layouts.features,
             landing_beats=sizes.landing_beats,
             outstanding=sizes.outstanding,
+            read_ids=sizes.read_ids,
         )
         dispatcher = Dispatcher(layouts, **places)
         cache = DescriptorCache(
@@ -309,10 +314,14 @@ class TmaUnit(Component):
     ) -> None:
         """Reads of boxes and of descriptors, and writes of boxes, on the AXI4 port."""
         layouts = self._layouts
-        reads = ReadMux(data_bits=layouts.width_bits, address_bits=layouts.address_bits)
+        reads = ReadMux(
+            data_bits=layouts.width_bits,
+            address_bits=layouts.address_bits,
+            read_ids=self._sizes.read_ids,
+        )
         m.submodules.reads = shared(reads, reset=reset)
-        wiring.connect(m, cache.axi, reads.i_managers[1])
-        boxes = reads.i_managers[0]
+        wiring.connect(m, cache.axi, reads.i_descriptors)
+        boxes = reads.i_boxes
         for wire, member in self.axi.signature.members.items():
             port = getattr(self.axi, wire)
             if wire in reads.axi.signature.members:

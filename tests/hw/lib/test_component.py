@@ -52,6 +52,7 @@ from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
 from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.layouts import TmaLayouts
+from hw.tma.reorder_buffer import ReorderBuffer
 from hw.tma.standalone.tma_unit import TmaUnit
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
@@ -101,6 +102,11 @@ REFUSED = [
     (Pcu, {"width_bits": 100, "config": PcuConfig()}, "Link width in bits must be"),
     (Pmu, {"width_bits": 64, "capacity_bytes": 1024, "slots": 1}, "PMU slots must be"),
     (Queue, {"payload_shape": 1, "depth": 1}, "Queue depth must be"),
+    (
+        ReorderBuffer,
+        {"payload_shape": 1, "depth": 16, "outstanding": 4, "read_ids": 3},
+        "Read IDs must be",
+    ),
     (ReciprocalUnit, {"width": 3}, "Function width must be"),
     (ResultFifo, {"columns": 1, "rows": 3}, "Result rows must be"),
     (ResultFifo, {"columns": 1, "rows": 2, "together": 3}, "Result rows reserved at once must be"),

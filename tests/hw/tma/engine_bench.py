@@ -28,6 +28,7 @@ class Bench:
         width_bits=64,
         landing_beats=64,
         outstanding=16,
+        read_ids=1,
         features=(),
         **memory,
     ):
@@ -36,6 +37,7 @@ class Bench:
             address_bits=32,
             landing_beats=landing_beats,
             outstanding=outstanding,
+            read_ids=read_ids,
             descriptors=DESCRIPTORS,
             features=features,
         )

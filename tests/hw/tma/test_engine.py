@@ -30,8 +30,9 @@ from tests.hw.tma.model import (
         {"latency": 2, "features": tuple(TmaFeature)},
         {"latency": 30, "stall": 0.3, "features": tuple(TmaFeature), "width_bits": 128},
         {"latency": 60, "landing_beats": 32, "features": tuple(TmaFeature), "width_bits": 256},
+        {"latency": 9, "jitter": 40, "stall": 0.3, "read_ids": 4, "interleaves": True},
     ],
-    ids=["quick", "slow", "all features", "all stalled", "all wide"],
+    ids=["quick", "slow", "all features", "all stalled", "all wide", "several IDs"],
 )
 def test_four_streams_move_their_boxes_at_once(conditions, seed):
     rng = random.Random(seed)
@@ -344,7 +345,8 @@ def test_the_first_error_is_kept_and_the_other_side_goes_on():
         ({"width_bits": 32}, "Width in bits must be a power of two from 64 to 1024, not 32"),
         ({"address_bits": 20}, "Address bits must be an integer from 32 to 64, not 20"),
         ({"landing_beats": 8}, "Landing beats must be a power of two from 16 to 4096, not 8"),
-        ({"outstanding": 0}, "Outstanding bursts must be an integer from 1 to 64, not 0"),
+        ({"outstanding": 0}, "Outstanding bursts must be an integer from 1 to 256, not 0"),
+        ({"read_ids": 6}, "Read IDs must be a power of two from 1 to 16, not 6"),
         ({"descriptors": 0}, "Descriptors must be an integer from 1 to 256, not 0"),
         ({"load_streams": 0}, "Load streams must be an integer from 1 to 8, not 0"),
         ({"store_streams": 9}, "Store streams must be an integer from 1 to 8, not 9"),

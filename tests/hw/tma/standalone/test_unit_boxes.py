@@ -39,8 +39,8 @@ def _kinds(rng, width_bits, region, half):
     [
         (64, 4096, {"latency": 3}),
         (64, 4096, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True}),
-        (256, 8192, {"latency": 20, "jitter": 9, "interleaves": True}),
-        (512, 16384, {"latency": 5, "stall": 0.9, "interleaves": True}),
+        (256, 8192, {"latency": 20, "jitter": 9, "interleaves": True, "read_ids": 4}),
+        (512, 16384, {"latency": 5, "stall": 0.9, "interleaves": True, "read_ids": 16}),
         (1024, 16384, {"latency": 5, "jitter": 9, "stall": 0.2}),
     ],
 )

@@ -143,12 +143,13 @@ def test_a_box_with_a_swizzle_begins_at_a_multiple_of_128():
     assert _codes(bench) == [TmaError.DESTINATION.value, 0]
 
 
+@pytest.mark.parametrize("read_ids", [1, 8])
 @pytest.mark.parametrize("beat", [0, 15, 31], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("response", [_SLVERR, _DECERR])
-def test_an_error_response_ends_the_command_and_the_next_succeeds(beat, response):
+def test_an_error_response_ends_the_command_and_the_next_succeeds(beat, response, read_ids):
     at = 8 * beat
     failing = [(0x2000 + at, 0x2008 + at, response), (0x3000 + at, 0x3008 + at, response)]
-    bench = _bench(failing=failing)
+    bench = _bench(failing=failing, read_ids=read_ids, interleaves=True)
     found = []
 
     async def work(ctx):
@@ -284,7 +285,13 @@ def test_an_error_of_the_barrier_is_that_of_the_load():
 @pytest.mark.parametrize("moment", [0, 9, 20, 31, 60, 110, 150, 260])
 def test_an_abort_ends_all_commands_and_the_next_succeed(moment, seed):
     rng = random.Random(seed + moment)
-    bench = _bench(seed=seed, latency=rng.randrange(40), stall=rng.choice([0.0, 0.4]))
+    bench = _bench(
+        seed=seed,
+        latency=rng.randrange(40),
+        stall=rng.choice([0.0, 0.4]),
+        read_ids=rng.choice([1, 4]),
+        interleaves=True,
+    )
     bench.describe(_AT_MORE, dataclasses.replace(_OUT, base=0x3400))
     waits, results = bench.unit.i_waits[0], bench.unit.o_waits[0]
     jobs = [

@@ -15,7 +15,6 @@ from tests.hw.tma.memory import AxiMemory
 
 __all__ = ["UnitBench", "place_of", "swizzled_places"]
 
-_OUTSTANDING = 16
 #: Cycles after which what has not happened is taken for lost.
 _PATIENCE = 30_000
 
@@ -36,13 +35,26 @@ def place_of(descriptor, capacity, width_bits):
 class UnitBench:
     """A unit, its memory and its completions; actors are added by the tests."""
 
-    def __init__(self, data, *, seed=0, width_bits=64, capacity=4096, entries=4, **memory):
+    def __init__(
+        self,
+        data,
+        *,
+        seed=0,
+        width_bits=64,
+        capacity=4096,
+        entries=4,
+        read_ids=1,
+        landing_beats=64,
+        outstanding=16,
+        **memory,
+    ):
         self.unit = TmaUnit(
             TmaSizes(
                 width_bits=width_bits,
                 address_bits=32,
-                landing_beats=64,
-                outstanding=_OUTSTANDING,
+                landing_beats=landing_beats,
+                outstanding=outstanding,
+                read_ids=read_ids,
                 descriptors=entries,
                 barriers=8,
                 scratchpad_bytes=capacity,
@@ -56,7 +68,7 @@ class UnitBench:
         self.memory = AxiMemory(self.unit.axi, data, self.rng, **memory)
         self.completions = []
         self.stall = 0.0
-        checked = CheckedPort(self.unit, self.unit.axi, outstanding=_OUTSTANDING + 1)
+        checked = CheckedPort(self.unit, self.unit.axi, outstanding=outstanding + 1)
         self.simulator = Simulator(checked)
         self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
