@@ -56,7 +56,11 @@ class UnitStand(Component):
                 "i_writes": In(stream.Signature(scratchpad_write_layout(width, sizes.vectors))),
                 "i_reads": In(stream.Signature(range(sizes.vectors))),
                 "o_data": Out(stream.Signature(width)),
-                "axi": Out(Axi4Signature(data_bits=width, address_bits=sizes.address_bits)),
+                "axi": Out(
+                    Axi4Signature(
+                        data_bits=width, address_bits=sizes.address_bits, id_bits=sizes.id_bits
+                    )
+                ),
                 "o_broken": Out(len(AxiRule)),
                 "o_groups": Out(16),
             }
@@ -88,6 +92,7 @@ class UnitStand(Component):
             checker = AxiChecker(
                 data_bits=sizes.width_bits,
                 address_bits=sizes.address_bits,
+                id_bits=sizes.id_bits,
                 reads=bursts,
                 writes=bursts,
             )
