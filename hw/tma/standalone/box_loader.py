@@ -32,7 +32,9 @@ loaded_layout = data.StructLayout(
 
 
 class BoxLoader(Component):
-    """Box loader: writes boxes to the scratchpad in the order of their swizzle, a vector a cycle.
+    """Box loader: writes boxes to the scratchpad in the order of their swizzle, a vector per cycle.
+
+    A box that is only prefetched passes at the same rate, and is not written.
 
     Parameters
     ----------
@@ -99,8 +101,8 @@ class BoxLoader(Component):
                 & self.i_stream.valid
                 & (~vector.last | self.o_loaded.ready)
             ),
-            self.o_writes.valid.eq(offered),
-            moves.eq(offered & self.o_writes.ready),
+            self.o_writes.valid.eq(offered & ~ticket.discards),
+            moves.eq(offered & (self.o_writes.ready | ticket.discards)),
             self.i_stream.ready.eq(moves),
             ends.eq(refused | (moves & vector.last)),
             self.o_loaded.valid.eq(ends),

@@ -26,9 +26,9 @@ from hw.tma.standalone.unit_commands import (
 
 __all__ = ["Dispatcher"]
 
-#: Operations with a descriptor of each side: of its box, and of four rows.
+#: Operations with a descriptor of each side: of its box, of four rows, and of a box not kept.
 _BOXES = (
-    (TmaOperation.LOAD, TmaOperation.GATHER4),
+    (TmaOperation.LOAD, TmaOperation.GATHER4, TmaOperation.PREFETCH_BOX),
     (TmaOperation.STORE, TmaOperation.SCATTER4),
 )
 _LINEAR = (TmaOperation.LOAD_LINEAR, TmaOperation.STORE_LINEAR)
@@ -288,8 +288,10 @@ class Dispatcher(Component):
         """Fields of what leaves, from those of the command, unless its kind has others."""
         shift = self._layouts.beat_shift
         place = command.local >> shift
+        room = (self._vectors - place) << self._layouts.unit_bits
         misplaced = self._misplaced(command)
         commits = command.operation == TmaOperation.COMMIT
+        discards = command.operation == TmaOperation.PREFETCH_BOX
         for tags, target in zip(self.o_tags, self.o_commands):
             tag: Any = tags.payload
             given: Any = target.payload
@@ -299,14 +301,13 @@ class Dispatcher(Component):
                 tag.commits.eq(commits),
                 tag.vector.eq(place),
                 tag.barrier.eq(command.barrier),
-                tag.signals.eq(command.signals),
+                tag.signals.eq(command.signals & ~discards),
+                tag.discards.eq(discards),
                 tag.entry.eq(self.i_entry),
                 given.descriptor.eq(self.i_entry),
                 given.coordinates.eq(command.coordinates),
                 # The row of a part; without parts, coordinate 1.
                 given.coordinates[1].eq(command.coordinates[1 + part]),
-                given.most_units.eq(
-                    Mux(misplaced, 0, (self._vectors - place) << self._layouts.unit_bits)
-                ),
-                given.aligned.eq(~command.local[: (_ALIGNED - 1).bit_length()].any()),
+                given.most_units.eq(Mux(discards, -1, Mux(misplaced, 0, room))),
+                given.aligned.eq(discards | ~command.local[: (_ALIGNED - 1).bit_length()].any()),
             ]

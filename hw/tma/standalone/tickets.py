@@ -31,6 +31,7 @@ def _members(vectors: int) -> dict[str, Any]:
         "vector": range(vectors),
         "barrier": range(BARRIERS.high),
         "signals": 1,
+        "discards": 1,
     }
 
 
@@ -39,8 +40,9 @@ def tag_layout(vectors: int, descriptors: int) -> data.StructLayout:
 
     ``code`` is that of a refusal without the engine; ``commits`` marks a COMMIT. The engine reports
     on every other command, and ``more`` times more if its box is one of several commands.
-    ``vector`` is its place in a scratchpad of so many vectors, ``entry`` that of its descriptor in
-    the cache. A ``linear`` copy has no entry, and so many ``units``.
+    ``vector`` is its place in a scratchpad of so many vectors, unless it ``discards`` the box;
+    ``entry`` is that of its descriptor in the cache. A ``linear`` copy has no entry, and so many
+    ``units``.
     """
     more = {"entry": range(descriptors), "more": 2, "linear": 1, "units": BOX_UNITS_BITS}
     return data.StructLayout({**_members(vectors), **more})

@@ -42,6 +42,8 @@ class TmaOperation(enum.Enum, shape=4):
     GATHER4 = 7
     #: Move four rows of the scratchpad to memory, each to its own index.
     SCATTER4 = 8
+    #: Read a box of memory, and drop its data: it is in the caches behind the port then.
+    PREFETCH_BOX = 10
 
 
 def unit_command_layout(address_bits: int) -> data.StructLayout:
