@@ -12,7 +12,6 @@ from hw.arch.errors import BadInputError
 from hw.arch.tma_sizes import TmaSizes
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
-from sim.tb._refusals import with_field
 from tests.hw.tma.bank_bench import offer
 from tests.hw.tma.model import box_load, box_store, random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench
@@ -384,39 +383,3 @@ def test_what_the_scratchpad_and_the_barriers_accept_in_an_abort_is_answered():
 def test_a_parameter_outside_its_domain_is_refused(name, value):
     with pytest.raises(BadInputError, match=str(value)):
         TmaSizes(**{name: value})
-
-
-def test_a_prefetched_box_is_read_and_not_kept():
-    """Also one larger than the scratchpad, at no place of it; refusals and errors as of loads."""
-    bench = _bench(capacity=1024)
-    large = dataclasses.replace(_GOOD, box=(16, 32))
-    bench.describe(_AT_MORE, large)
-    before, kept = bench.data.copy(), random_bytes(8, 1024)
-    prefetch = TmaOperation.PREFETCH_BOX
-    read = []
-
-    async def work(ctx):
-        await bench.fill(ctx, 0, kept)
-        await bench.operate(ctx, BarrierOperation.INIT, 1, arrivals=1)
-        await bench.command(ctx, prefetch, _AT_MORE, id=0, local=12, barrier=1, signals=1)
-        await bench.completed(ctx, 1)
-        read.extend(bench.memory.read_bursts)
-        answer = await bench.operate(ctx, BarrierOperation.PENDING_COUNT, 1)
-        assert (answer["pending"], answer["tx"], answer["flag"]) == (1, 0, 0)
-        await bench.command(ctx, prefetch, _AT_MORE + 8, id=1)
-        bench.describe(_AT_BROKEN, with_field(_GOOD.pack(), "rank", 0, 0))
-        await bench.command(ctx, prefetch, _AT_BROKEN, id=2)
-        await bench.completed(ctx, 3)
-        bench.memory.failing[:] = [(0x2400, 0x2408, _DECERR)]
-        await bench.command(ctx, prefetch, _AT_MORE, id=3)
-        await bench.completed(ctx, 4)
-        await bench.command(ctx, _LOAD, _AT_GOOD, id=4, local=512)
-        await bench.completed(ctx, 5)
-        assert np.array_equal((await bench.content(ctx))[:512], kept[:512])
-
-    bench.run(work)
-    codes = [TmaError.NONE, TmaError.POINTER, TmaError.RANK, TmaError.READ_DECERR, TmaError.NONE]
-    assert _codes(bench) == [code.value for code in codes]
-    beats = [at + 8 * n for at, length in read if at >= _GOOD.base for n in range(length)]
-    assert sorted(beats) == list(range(0x2000, 0x2800, 8))
-    assert np.array_equal(bench.data[0x2000:], before[0x2000:])
