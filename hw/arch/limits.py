@@ -10,6 +10,8 @@ __all__ = [
     "FUNCTION_WIDTH",
     "AGCU_COUNT",
     "AXI_ADDRESS_BITS",
+    "AXI_FIRST_ID",
+    "AXI_PROTECTION",
     "BANK_ROWS",
     "BARRIERS",
     "BARRIER_ARRIVALS",
@@ -69,6 +71,10 @@ TURNS = Domain(1, 8)
 AGCU_COUNT = Domain(1, 16)
 #: Width of a byte address of memory.
 AXI_ADDRESS_BITS = Domain(32, 64)
+#: First ID of a TMA unit at its AXI port.
+AXI_FIRST_ID = Domain(0, (1 << 16) - 1)
+#: AxPROT: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
+AXI_PROTECTION = Domain(0, 7)
 #: Beats of a TMA engine's landing buffer.
 LANDING_BEATS = Domain(16, 4096, power=True)
 #: Outstanding bursts of a TMA engine.

@@ -17,6 +17,7 @@ from hw.lib.component import Component
 from hw.tma.host_port.command_slots import CommandSlots
 from hw.tma.host_port.front_end import TmaFrontEnd
 from hw.tma.host_port.traffic_counters import TrafficCounters
+from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
 from hw.tma.standalone.tma_unit import TmaUnit, user_ports
 
 __all__ = ["TmaTop"]
@@ -33,6 +34,8 @@ class TmaTop(Component):
     commands : int
         Most commands in flight, or with completions that the host did not read
         (`limits.COMMAND_SLOTS`).
+    attributes : AxiAttributes
+        Of all bursts.
 
     Members
     -------
@@ -41,7 +44,7 @@ class TmaTop(Component):
     o_interrupt
         High while an interrupt that is enabled has its cause.
     axi : AXI4 manager port
-        Boxes have ID 0, descriptors ID 1.
+        As of :class:`hw.tma.standalone.tma_unit.TmaUnit`.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
@@ -68,13 +71,21 @@ class TmaTop(Component):
     o_flags: Signal
     o_valid: Signal
 
-    def __init__(self, sizes: TmaSizes, *, ports: int = 1, commands: int = 64) -> None:
+    def __init__(
+        self,
+        sizes: TmaSizes,
+        *,
+        ports: int = 1,
+        commands: int = 64,
+        attributes: AxiAttributes = DEFAULT_ATTRIBUTES,
+    ) -> None:
         # The unit and the registers have a port of their own.
         Domain(1, limits.BARRIER_PORTS.high - 2).require("Ports of the accelerator", ports)
         limits.COMMAND_SLOTS.require("Commands in flight", commands)
         self._sizes = sizes
         self._ports = ports
         self._commands = commands
+        self._attributes = attributes
         super().__init__(
             {
                 "host": In(AxiLiteSignature(address_bits=TMA_ADDRESS_BITS)),
@@ -83,7 +94,7 @@ class TmaTop(Component):
                     Axi4Signature(
                         data_bits=sizes.width_bits,
                         address_bits=sizes.address_bits,
-                        id_bits=sizes.id_bits,
+                        id_bits=attributes.id_bits(sizes),
                     )
                 ),
                 **user_ports(sizes, ports),
@@ -93,7 +104,7 @@ class TmaTop(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         sizes, own = self._sizes, self._ports
-        unit = TmaUnit(sizes, ports=own + 1)
+        unit = TmaUnit(sizes, ports=own + 1, attributes=self._attributes)
         slots = CommandSlots(address_bits=sizes.address_bits, slots=self._commands)
         registers = TmaFrontEnd(sizes)
         counters = TrafficCounters(width_bits=sizes.width_bits)

@@ -24,6 +24,7 @@ from hw.tma.barriers.barrier_layouts import (
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
 from hw.tma.standalone.abort_sequence import AbortSequence
+from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
 from hw.tma.standalone.box_loader import BoxLoader
 from hw.tma.standalone.box_storer import BoxStorer
 from hw.tma.standalone.completion_mux import CompletionMux
@@ -70,6 +71,8 @@ class TmaUnit(Component):
     sizes : TmaSizes
     ports : int
         Ports of barrier operations, and waiters, of the user.
+    attributes : AxiAttributes
+        Of all bursts.
 
     Members
     -------
@@ -84,7 +87,8 @@ class TmaUnit(Component):
     o_groups_read, o_groups_stored
         Groups of stores whose vectors have left the scratchpad, and that are visible in memory.
     axi : AXI4 manager port
-        Bursts of loads have the IDs below ``sizes.read_ids``, descriptors that one, stores ID 0.
+        Bursts of loads have the IDs below ``sizes.read_ids``, descriptors that one, stores ID 0;
+        each plus ``attributes.first_id``.
     i_abort
         End every command without its completion, once the open bursts have ended; every barrier's
         flag is raised then. Ignored while an abort is under way.
@@ -118,12 +122,19 @@ class TmaUnit(Component):
     o_aborting: Signal
     o_reset: Signal
 
-    def __init__(self, sizes: TmaSizes, *, ports: int = 1) -> None:
+    def __init__(
+        self,
+        sizes: TmaSizes,
+        *,
+        ports: int = 1,
+        attributes: AxiAttributes = DEFAULT_ATTRIBUTES,
+    ) -> None:
         # The first port of the bank is the unit's own.
         Domain(1, limits.BARRIER_PORTS.high - 1).require("Ports of the user", ports)
         self._sizes = sizes
         self._layouts = TmaLayouts(sizes.width_bits, sizes.address_bits, 1, _FEATURES)
         self._ports = ports
+        self._attributes = attributes
         super().__init__(
             {
                 "i_commands": In(stream.Signature(unit_command_layout(sizes.address_bits))),
@@ -135,7 +146,7 @@ class TmaUnit(Component):
                     Axi4Signature(
                         data_bits=sizes.width_bits,
                         address_bits=sizes.address_bits,
-                        id_bits=sizes.id_bits,
+                        id_bits=attributes.id_bits(sizes),
                     )
                 ),
                 "i_abort": In(1),
@@ -322,6 +333,7 @@ class TmaUnit(Component):
         m.submodules.reads = shared(reads, reset=reset)
         wiring.connect(m, cache.axi, reads.i_descriptors)
         boxes = reads.i_boxes
+        constants = self._attributes.constants
         for wire, member in self.axi.signature.members.items():
             port = getattr(self.axi, wire)
             if wire in reads.axi.signature.members:
@@ -330,4 +342,10 @@ class TmaUnit(Component):
                 inner = getattr(reads.axi, wire)
             else:
                 inner = getattr(engine.axi, wire)
-            m.d.comb += port.eq(inner) if member.flow == Out else inner.eq(port)
+            if wire in constants:
+                m.d.comb += port.eq(constants[wire])
+            elif wire in ("arid", "awid"):
+                # A multiple of the number of IDs: the low bits of answers are the unit's.
+                m.d.comb += port.eq(inner | self._attributes.first_id)
+            else:
+                m.d.comb += port.eq(inner) if member.flow == Out else inner.eq(port)

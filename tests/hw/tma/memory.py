@@ -168,7 +168,7 @@ class AxiMemory:
         if valid and ready:
             self._check_burst(address, length + 1, size, burst, self.writable)
             self.write_bursts.append((address, length + 1))
-            self._write_bursts.append((address, length + 1))
+            self._write_bursts.append((address, length + 1, ctx.get(axi.awid)))
             unanswered = len(self.write_bursts) - self._answered
             self.most_unanswered = max(self.most_unanswered, unanswered)
 
@@ -181,10 +181,9 @@ class AxiMemory:
             self._write_data.append(self._shown(ctx, "w", "data", "strb"))
         # Data may come before their address.
         while self._write_bursts and len(self._write_data) >= self._write_bursts[0][1]:
-            address, length = self._write_bursts.popleft()
-            self._commit(axi, address, length)
+            self._commit(axi, *self._write_bursts.popleft())
 
-    def _commit(self, axi, address, length):
+    def _commit(self, axi, address, length, id):
         beat = len(axi.wdata) // 8
         start = address
         for _ in range(length):
@@ -196,11 +195,12 @@ class AxiMemory:
         due = self.cycle + self._wait()
         if self._responses:
             due = max(due, self._responses[-1][0])
-        self._responses.append((due, start, address))
+        self._responses.append((due, start, address, id))
 
     def _respond(self, ctx, axi, showing):
         if not showing and self._responses and self._responses[0][0] < self.cycle and self._ready():
-            _, start, end = self._responses[0]
+            _, start, end, id = self._responses[0]
+            ctx.set(axi.bid, id)
             ctx.set(axi.bresp, self._response("write", self._answered, start, end))
             showing = True
         ctx.set(axi.bvalid, showing)

@@ -7,6 +7,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
 from hw.arch.tma_sizes import TmaSizes
+from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
@@ -46,6 +47,7 @@ class UnitBench:
         read_ids=1,
         landing_beats=64,
         outstanding=16,
+        attributes=DEFAULT_ATTRIBUTES,
         **memory,
     ):
         self.unit = TmaUnit(
@@ -58,7 +60,8 @@ class UnitBench:
                 descriptors=entries,
                 barriers=8,
                 scratchpad_bytes=capacity,
-            )
+            ),
+            attributes=attributes,
         )
         self.width_bits = width_bits
         self.capacity = capacity
