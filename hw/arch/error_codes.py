@@ -94,6 +94,8 @@ class TmaError(enum.Enum, shape=8):
     OPERATION = 17
     #: The command was ended by an abort before its box had moved.
     ABORTED = 18
+    #: A replacement of no field, of none with that index, or by a value of more bits than it has.
+    FIELD = 19
     READ_SLVERR = 32
     READ_DECERR = 33
     WRITE_SLVERR = 34

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,6 +16,7 @@ from hw.lib.stream import ElasticBuffer
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
+from hw.tma.standalone.field_writer import replacement_layout
 from hw.tma.standalone.linear_copy import MAX_LINEAR_BYTES, LinearSplitter
 from hw.tma.standalone.tickets import tag_layout
 from hw.tma.standalone.unit_commands import (
@@ -59,6 +60,8 @@ class Dispatcher(Component):
         buffers, whose ready ignores valid.
     o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         Of all other commands.
+    o_replacements, i_replaced, i_code_of_replaced
+        To a :class:`hw.tma.standalone.field_writer.FieldWriter`, and its `o_done` and `o_code`.
     o_write, i_freed
         As of :class:`hw.tma.standalone.linear_copy.LinearSplitter`.
     o_pointer, i_hit, i_entry, o_use, o_invalidate, o_fetch, i_busy, i_done, i_code
@@ -69,6 +72,9 @@ class Dispatcher(Component):
     o_commands: Sequence[stream.Interface]
     o_tags: Sequence[stream.Interface]
     o_completions: stream.Interface
+    o_replacements: stream.Interface
+    i_replaced: Signal
+    i_code_of_replaced: Signal
     o_write: stream.Interface
     i_freed: Sequence[Signal]
     o_pointer: Signal
@@ -93,6 +99,9 @@ class Dispatcher(Component):
                 "o_commands": Out(stream.Signature(commands)).array(2),
                 "o_tags": Out(stream.Signature(tag_layout(vectors, descriptors))).array(2),
                 "o_completions": Out(stream.Signature(completion_layout)),
+                "o_replacements": Out(stream.Signature(replacement_layout(layouts.address_bits))),
+                "i_replaced": In(1),
+                "i_code_of_replaced": In(8),
                 "o_write": Out(stream.Signature(descriptor_write_layout(descriptors))),
                 "i_freed": In(1).array(2),
                 "o_pointer": Out(layouts.address_bits),
@@ -158,6 +167,8 @@ class Dispatcher(Component):
         m.d.comb += [splitter.i_freed[side].eq(self.i_freed[side]) for side in range(2)]
         part = Signal(2)
         self._describe(m, command, refusal, part)
+        asks = Signal()  # a field is to be replaced
+        replaced = self._replace(m, head, asks, fault)
         with m.If(head.valid):
             with m.Switch(command.operation):
                 for side, operations in enumerate(_BOXES):
@@ -187,6 +198,14 @@ class Dispatcher(Component):
                     m.d.comb += [
                         answer.eq(refused | ~self.i_busy),
                         self.o_invalidate.eq(answered & ~refused),
+                        head.ready.eq(answered),
+                    ]
+                with m.Case(TmaOperation.REPLACE):
+                    # Nothing is read into the cache meanwhile: later commands read the new field.
+                    m.d.comb += [
+                        asks.eq(~astray & ~self.i_busy),
+                        answer.eq(astray | replaced),
+                        self.o_invalidate.eq(answered & ~astray),
                         head.ready.eq(answered),
                     ]
                 with m.Default():
@@ -277,6 +296,26 @@ class Dispatcher(Component):
         ]
         with m.If(parts.valid & parts.ready):
             m.d.sync += part.eq(one.continues)
+
+    def _replace(self, m: Module, head: stream.Interface, asks: Signal, fault: Signal) -> Signal:
+        """Replace a field for the command at the head, once; whether that has ended."""
+        command: Any = head.payload
+        given: Any = self.o_replacements.payload
+        under_way, ended = Signal(), Signal()
+        m.d.comb += [
+            self.o_replacements.valid.eq(asks & ~under_way & ~ended),
+            given.descriptor.eq(command.descriptor),
+            given.field.eq(command.coordinates[0].as_unsigned()),
+            given.index.eq(command.coordinates[1].as_unsigned()),
+            given.value.eq(Cat(command.coordinates[2], command.coordinates[3])),
+        ]
+        with m.If(self.o_replacements.valid & self.o_replacements.ready):
+            m.d.sync += under_way.eq(1)
+        with m.If(self.i_replaced):
+            m.d.sync += [under_way.eq(0), ended.eq(1), fault.eq(self.i_code_of_replaced)]
+        with m.If(head.ready):
+            m.d.sync += ended.eq(0)
+        return ended
 
     def _misplaced(self, command: Any) -> Value:
         """Whether the place of a box is none of a vector of the scratchpad."""

@@ -30,6 +30,7 @@ from hw.tma.standalone.box_storer import BoxStorer
 from hw.tma.standalone.completion_mux import CompletionMux
 from hw.tma.standalone.descriptor_cache import DescriptorCache
 from hw.tma.standalone.dispatcher import Dispatcher
+from hw.tma.standalone.field_writer import FieldWriter
 from hw.tma.standalone.linear_copy import LINEAR_ENTRIES
 from hw.tma.standalone.load_ends import LoadEnds
 from hw.tma.standalone.read_mux import ReadMux
@@ -37,6 +38,7 @@ from hw.tma.standalone.store_ends import StoreEnds
 from hw.tma.standalone.tickets import TicketQueue
 from hw.tma.standalone.unit_commands import GROUP_BITS, completion_layout, unit_command_layout
 from hw.tma.standalone.vector_scratchpad import Scratchpad, scratchpad_write_layout
+from hw.tma.standalone.write_mux import WriteMux
 
 __all__ = ["TmaUnit", "user_ports"]
 
@@ -233,10 +235,19 @@ class TmaUnit(Component):
             ]
             tickets.append(queue.o_tickets)
         self._move_boxes(m, engine, tickets, completions, abort)
-        self._share_port(m, engine, cache, reset)
+        fields = FieldWriter(data_bits=layouts.width_bits, address_bits=layouts.address_bits)
+        m.submodules.fields = shared(fields, reset=reset)
+        wiring.connect(m, dispatcher.o_replacements, fields.i_stream)
+        m.d.comb += [
+            dispatcher.i_replaced.eq(fields.o_done),
+            dispatcher.i_code_of_replaced.eq(fields.o_code),
+            fields.i_drain.eq(abort.o_drain),
+        ]
+        self._share_reads(m, engine, cache, reset)
+        self._share_writes(m, engine, fields, reset)
         m.d.comb += [
             abort.i_abort.eq(self.i_abort),
-            abort.i_idle.eq(engine.o_idle & cache.o_idle),
+            abort.i_idle.eq(engine.o_idle & cache.o_idle & fields.o_idle),
             engine.i_drain.eq(abort.o_drain),
             cache.i_drain.eq(abort.o_drain),
             self.o_aborting.eq(abort.o_busy),
@@ -320,10 +331,10 @@ class TmaUnit(Component):
             self.o_data.data.eq(scratchpad.o_data.data),
         ]
 
-    def _share_port(
+    def _share_reads(
         self, m: Module, engine: TmaEngine, cache: DescriptorCache, reset: Signal
     ) -> None:
-        """Reads of boxes and of descriptors, and writes of boxes, on the AXI4 port."""
+        """Reads of boxes and of descriptors on the AXI4 port."""
         layouts = self._layouts
         reads = ReadMux(
             data_bits=layouts.width_bits,
@@ -332,20 +343,42 @@ class TmaUnit(Component):
         )
         m.submodules.reads = shared(reads, reset=reset)
         wiring.connect(m, cache.axi, reads.i_descriptors)
-        boxes = reads.i_boxes
-        constants = self._attributes.constants
-        for wire, member in self.axi.signature.members.items():
-            port = getattr(self.axi, wire)
-            if wire in reads.axi.signature.members:
-                inner, outer = getattr(engine.axi, wire), getattr(boxes, wire)
-                m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)
-                inner = getattr(reads.axi, wire)
-            else:
-                inner = getattr(engine.axi, wire)
-            if wire in constants:
-                m.d.comb += port.eq(constants[wire])
+        _join(m, engine.axi, reads.i_boxes)
+        self._drive_port(m, reads.axi)
+
+    def _share_writes(
+        self, m: Module, engine: TmaEngine, fields: FieldWriter, reset: Signal
+    ) -> None:
+        """Writes of boxes and of fields of descriptors on the AXI4 port."""
+        layouts = self._layouts
+        writes = WriteMux(
+            data_bits=layouts.width_bits,
+            address_bits=layouts.address_bits,
+            id_bits=self._sizes.id_bits,
+        )
+        m.submodules.writes = shared(writes, reset=reset)
+        wiring.connect(m, fields.axi, writes.i_fields)
+        m.d.comb += [writes.i_asks.eq(fields.o_asks), fields.i_granted.eq(writes.o_granted)]
+        _join(m, engine.axi, writes.i_stores)
+        self._drive_port(m, writes.axi)
+
+    def _drive_port(self, m: Module, manager: Any) -> None:
+        """Connect a half of the port, with the attributes of its bursts."""
+        attributes = self._attributes
+        _join(m, manager, self.axi)
+        for wire in manager.signature.members:
+            if wire in attributes.constants:
+                m.d.comb += getattr(self.axi, wire).eq(attributes.constants[wire])
             elif wire in ("arid", "awid"):
                 # A multiple of the number of IDs: the low bits of answers are the unit's.
-                m.d.comb += port.eq(inner | self._attributes.first_id)
-            else:
-                m.d.comb += port.eq(inner) if member.flow == Out else inner.eq(port)
+                m.d.comb += getattr(self.axi, wire).eq(
+                    getattr(manager, wire) | attributes.first_id
+                )
+
+
+def _join(m: Module, manager: Any, port: Any) -> None:
+    """Connect a manager to a port, as far as both have the wires."""
+    for wire, member in manager.signature.members.items():
+        if wire in port.signature.members:
+            inner, outer = getattr(manager, wire), getattr(port, wire)
+            m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)

@@ -44,6 +44,8 @@ class TmaOperation(enum.Enum, shape=4):
     SCATTER4 = 8
     #: Read a box of memory, and drop its data: it is in the caches behind the port then.
     PREFETCH_BOX = 10
+    #: Change a field of a descriptor in memory, and drop the descriptor from the cache.
+    REPLACE = 11
 
 
 def unit_command_layout(address_bits: int) -> data.StructLayout:
@@ -53,7 +55,9 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
     ``coordinates`` of the tensor and at byte ``local`` of the scratchpad. With ``signals``, a load
     completes its bytes at ``barrier``. ``id`` comes back in the completion. A linear copy has the
     address of its bytes in ``descriptor``, and their number in coordinate 0. The indices of four
-    rows are coordinates 1 to 4.
+    rows are coordinates 1 to 4. A replacement has in coordinate 0 its
+    :class:`hw.arch.boxes.descriptor_fields.DescriptorField`, in 1 the index within an array, and in
+    2 and 3 the halves of the value.
     """
     return data.StructLayout(
         {
