@@ -49,7 +49,7 @@ _BROKEN = [
 ]
 #: Operation, address of the descriptor, other fields, and the code.
 _COMMANDS = [
-    *((operation, _AT_GOOD, {}, TmaError.OPERATION) for operation in (9, *range(11, 16))),
+    *((operation, _AT_GOOD, {}, TmaError.OPERATION) for operation in (9, *range(12, 16))),
     *(
         (operation, _AT_GOOD + step, {}, TmaError.POINTER)
         for operation in (_LOAD, _STORE, TmaOperation.PREFETCH, TmaOperation.INVALIDATE)

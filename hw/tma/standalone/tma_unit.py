@@ -89,7 +89,8 @@ class TmaUnit(Component):
     o_groups_read, o_groups_stored
         Groups of stores whose vectors have left the scratchpad, and that are visible in memory.
     axi : AXI4 manager port
-        Bursts of loads have the IDs below ``sizes.read_ids``, descriptors that one, stores ID 0;
+        Bursts of loads have the IDs below ``sizes.read_ids``, descriptors that one, stores ID 0,
+        fields of descriptors ID 1;
         each plus ``attributes.first_id``.
     i_abort
         End every command without its completion, once the open bursts have ended; every barrier's
@@ -371,9 +372,7 @@ class TmaUnit(Component):
                 m.d.comb += getattr(self.axi, wire).eq(attributes.constants[wire])
             elif wire in ("arid", "awid"):
                 # A multiple of the number of IDs: the low bits of answers are the unit's.
-                m.d.comb += getattr(self.axi, wire).eq(
-                    getattr(manager, wire) | attributes.first_id
-                )
+                m.d.comb += getattr(self.axi, wire).eq(getattr(manager, wire) | attributes.first_id)
 
 
 def _join(m: Module, manager: Any, port: Any) -> None:
