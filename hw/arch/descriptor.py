@@ -8,6 +8,7 @@ from typing import Any
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
+from hw.arch.boxes.im2col_box import Im2colBox
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.words.word_layout import WordLayout
@@ -117,14 +118,20 @@ class TmaFeature(enum.Enum, shape=8):
     PACKED_ROWS = 5
     #: Boxes of several commands, each with a descriptor or with a row of its own.
     CONTINUED_BOXES = 6
+    #: Boxes of the pixels that a filter's tap needs.
+    IM2COL = 7
 
 
 class Mode(enum.Enum, shape=8):
     """Address mode: the mapping from coordinates to addresses."""
 
-    #: A dense box: consecutive indices in every dimension; the only mode supported.
+    #: A dense box: consecutive indices in every dimension.
     TILE = 0
+    #: Pixels within a bounding box, each moved by the offsets of the command.
     IM2COL = 3
+    #: CUDA's im2col::w and im2col::w::128: refused.
+    IM2COL_W = 4
+    IM2COL_W_128 = 5
 
 
 #: The bytes in memory order; the one declaration for hardware and Python.
@@ -177,7 +184,7 @@ class Descriptor:
     strides : sequence of int
         Bytes from one index to the next in dimension 1, 2, ...: multiples of 16 below 2**40.
     box : sequence of int
-        Elements of the box per dimension (1 to `MAX_BOX`).
+        Elements of the box per dimension (1 to `MAX_BOX`); empty with ``im2col``.
     element_strides : sequence of int
         Distance between elements taken (1 to `MAX_ELEMENT_STRIDE`): of dimension i,
         ceil(box / element stride) are moved. That of dimension 0 is ignored, as in CUDA. Empty
@@ -189,7 +196,9 @@ class Descriptor:
     interleave, reduce : int
         Only 0 is supported: none, plain store.
     mode : Mode
-        Only ``Mode.TILE`` is supported.
+        ``Mode.TILE``, or with ``im2col`` ``Mode.IM2COL``.
+    im2col : Im2colBox
+        Pixels to move instead of a box.
 
     Raises
     ------
@@ -208,6 +217,7 @@ class Descriptor:
     swizzle: Swizzle = Swizzle.NONE
     oob_fill: OobFill = OobFill.ZERO
     mode: Mode = Mode.TILE
+    im2col: Im2colBox | None = None
     reduce: int = 0
 
     def __post_init__(self) -> None:
@@ -227,7 +237,7 @@ class Descriptor:
         require_int("Descriptor rank", self.rank, 1, MAX_RANK)
         for noun, values, count in (
             ("strides", self.strides, self.rank - 1),
-            ("box", self.box, self.rank),
+            ("box", self.box, 0 if self.im2col else self.rank),
             ("element strides", self.element_strides, self.rank),
         ):
             if len(values) != count:
@@ -237,9 +247,12 @@ class Descriptor:
                 )
         for index in range(self.rank):
             require_int(f"Dimension {index}", self.dims[index], 1, (1 << 32) - 1)
-            require_int(f"Box dimension {index}", self.box[index], 1, MAX_BOX)
             step = self.element_strides[index]
             require_int(f"Element stride {index}", step, 1, MAX_ELEMENT_STRIDE)
+        for index, extent in enumerate(self.box):
+            require_int(f"Box dimension {index}", extent, 1, MAX_BOX)
+        if self.im2col:
+            self.im2col.require_fits(self.dims)
         for index, stride in enumerate(self.strides, start=1):
             require_int(f"Stride {index}", stride, 0, (1 << 40) - 1)
             if stride % BASE_ALIGNMENT:
@@ -264,10 +277,10 @@ class Descriptor:
         if self.oob_fill is OobFill.NAN and self.format not in NAN_FORMATS:
             names = ", ".join(each.name for each in NAN_FORMATS)
             raise BadInputError(f"Fill with NaN must be for one of {names}, not {self.format.name}")
-        if self.mode is not Mode.TILE:
-            raise BadInputError(
-                f"Mode must be Mode.TILE, the only one supported, not {shown(self.mode)}"
-            )
+        wanted = Mode.IM2COL if self.im2col else Mode.TILE
+        if self.mode is not wanted:
+            which = "with" if self.im2col else "without"
+            raise BadInputError(f"Mode must be {wanted} {which} im2col, not {shown(self.mode)}")
 
     @property
     def rank(self) -> int:
@@ -277,11 +290,13 @@ class Descriptor:
     @property
     def row_bytes(self) -> int:
         """Bytes of a box row, which runs along dimension 0."""
-        return self.box[0] * self.format.bytes
+        return (self.im2col.channels if self.im2col else self.box[0]) * self.format.bytes
 
     @property
     def rows(self) -> int:
-        """Rows of the box."""
+        """Rows of the box; pixels of im2col."""
+        if self.im2col:
+            return self.im2col.pixels
         return math.prod(
             ceil_div(extent, step) for extent, step in zip(self.box[1:], self.element_strides[1:])
         )
@@ -293,6 +308,7 @@ class Descriptor:
             TmaFeature.ELEMENT_STRIDES: any(step != 1 for step in self.element_strides[1:]),
             TmaFeature.NAN_FILL: self.oob_fill is OobFill.NAN,
             TmaFeature.SWIZZLE: self.swizzle is not Swizzle.NONE,
+            TmaFeature.IM2COL: self.im2col is not None,
         }
         return {feature for feature, is_asked in asked.items() if is_asked}
 
@@ -311,6 +327,7 @@ class Descriptor:
 
     def _init(self) -> dict[int | str, Any]:
         return {
+            **(self.im2col.fields if self.im2col else {}),
             "base": self.base,
             "format": self.format.value,
             "rank": self.rank,
@@ -349,10 +366,6 @@ class Descriptor:
             raise BadInputError(
                 f"Descriptor format must be a code of ElementFormat, not {int(fields['format'])}"
             )
-        if any(packed[88:104]):
-            raise BadInputError(
-                f"im2col fields must be 0, the only ones served, not {packed[88:104]!r}"
-            )
         named: dict[str, Any] = {}
         for name, kind in (("mode", Mode), ("swizzle", Swizzle), ("oob_fill", OobFill)):
             members = {int(member.value): member for member in kind}
@@ -361,12 +374,17 @@ class Descriptor:
                 noun = name.replace("_", " ").capitalize()
                 raise BadInputError(f"{noun} must be a code of {kind.__name__}, not {code}")
             named[name] = members[code]
+        pixels = named["mode"] is Mode.IM2COL
+        if pixels:
+            named["im2col"] = Im2colBox.of(fields, rank)
+        elif any(packed[88:104]):
+            raise BadInputError(f"im2col fields must be 0 of a tile, not {packed[88:104]!r}")
         return cls(
             base=int(fields["base"]),
             format=codes[int(fields["format"])],
             dims=[int(fields["dims"][index]) for index in range(rank)],
             strides=[int(fields["strides"][index]) for index in range(rank - 1)],
-            box=[int(fields["box"][index]) for index in range(rank)],
+            box=[int(fields["box"][index]) for index in range(0 if pixels else rank)],
             element_strides=[int(fields["element_strides"][index]) for index in range(rank)],
             interleave=int(fields["interleave"]),
             **named,

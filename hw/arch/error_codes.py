@@ -96,6 +96,10 @@ class TmaError(enum.Enum, shape=8):
     ABORTED = 18
     #: A replacement of no field, of none with that index, or by a value of more bits than it has.
     FIELD = 19
+    #: A mode of CUDA that reads pixels of W alone, im2col::w or im2col::w::128.
+    IM2COL_WIDE = 20
+    #: The offsets of an im2col command have more bits than those of its rank.
+    OFFSETS = 21
     READ_SLVERR = 32
     READ_DECERR = 33
     WRITE_SLVERR = 34

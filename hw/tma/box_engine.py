@@ -19,6 +19,7 @@ from hw.tma.box_readers import BoxReaders, readers_of
 from hw.tma.box_walker import BoxWalker
 from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.commands import tagged_command_layout
+from hw.tma.im2col.pixel_walker import PixelWalker
 from hw.tma.layouts import TmaLayouts
 
 __all__ = ["BoxEngine"]
@@ -117,6 +118,11 @@ class BoxEngine(Component):
         m.submodules.walker = shared(walker)
         m.submodules.splitter = shared(splitter)
         m.submodules.plans = shared(waiting)
+        if TmaFeature.IM2COL in layouts.features:
+            pixels = PixelWalker(layouts)
+            m.submodules.pixels = shared(pixels)
+            wiring.connect(m, boxes, pixels.i_stream)
+            boxes = pixels.o_stream
         wiring.connect(m, boxes, walker.i_stream)
         wiring.connect(m, walker.o_stream, splitter.i_stream)
         wiring.connect(m, splitter.o_plans, waiting.i_stream)

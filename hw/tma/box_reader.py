@@ -6,11 +6,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.boxes.im2col_box import OFFSETS_BITS, PIXELS_PER_COLUMN
 from hw.arch.descriptor import (
     MAX_BOX,
     MAX_ELEMENT_STRIDE,
     MAX_RANK,
     WORD_BITS,
+    Mode,
     TmaFeature,
     descriptor_layout,
 )
@@ -20,6 +22,7 @@ from hw.lib.component import Component
 from hw.numeric.division import ceil_div
 from hw.tma.commands import BOX_UNITS_BITS, tagged_command_layout
 from hw.tma.descriptor_rules import descriptor_rules
+from hw.tma.im2col.im2col_fields import offset_rules, offsets_of
 from hw.tma.layouts import TmaLayouts
 
 __all__ = ["BoxReader"]
@@ -29,9 +32,10 @@ class BoxReader(Component):
     """Box reader: reads a command's descriptor, checks it and computes the box.
 
     A box takes ``rank`` + 2 cycles, plus one per further byte of a coordinate that does not fit 8
-    signed bits. From iteration 1 on it takes one more cycle per byte of the iteration. A refused
-    descriptor takes two cycles and gives no box, or with `TmaFeature.PARALLEL_BOXES` one whose
-    report has the code and whose other fields mean nothing.
+    signed bits. From iteration 1 on it takes one more cycle per byte of the iteration. An im2col
+    box takes ``rank`` - 2 more, and one per further byte of the distance from its lower corner. A
+    refused descriptor takes two cycles and gives no box, or with `TmaFeature.PARALLEL_BOXES` one
+    whose report has the code and whose other fields mean nothing.
 
     Parameters
     ----------
@@ -80,6 +84,10 @@ class BoxReader(Component):
         self._aligned = Signal()
         self._continues = Signal()
         self._four = Signal()
+        self._offsets = Signal(OFFSETS_BITS)
+        self._im2col = Signal()
+        levels = data.ArrayLayout(layouts.address_bits, MAX_RANK - 2)
+        self._levels: Any = Signal(levels)
         commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
         super().__init__(
             {
@@ -100,7 +108,7 @@ class BoxReader(Component):
         working = Signal()
         done = Signal()
         code = Signal(8)
-        m.d.comb += self._row_bytes.eq(self.i_descriptor.box[0] << self._element_shift)
+        m.d.comb += self._row_bytes.eq(self._row_elements << self._element_shift)
         misplaced = self._iteration.any() & self.i_stride[:4].any()
         rules = [
             *descriptor_rules(self.i_descriptor, self._row_bytes, self._layouts),
@@ -114,6 +122,9 @@ class BoxReader(Component):
                 (TmaError.RANK, self._four & (self.i_descriptor.rank != 2)),
                 (TmaError.BOX, self._four & (self.i_descriptor.box[1] != 1)),
             ]
+        if self._walks_pixels:
+            m.d.comb += self._im2col.eq(self.i_descriptor.mode == Mode.IM2COL.value)
+            rules += offset_rules(self.i_descriptor, self._im2col, self._offsets)
         for index, (error, broken) in enumerate(rules):
             with m.If(broken) if index == 0 else m.Elif(broken):
                 m.d.comb += code.eq(error.value)
@@ -143,6 +154,8 @@ class BoxReader(Component):
                     self._continues.eq(command.command.continues),
                     self._four.eq(command.command.four),
                 ]
+            if self._walks_pixels:
+                m.d.sync += self._offsets.eq(command.command.offsets)
         with m.If(checking):
             m.d.comb += self.o_error.eq(code)
             m.d.sync += [checking.eq(0), working.eq(code == TmaError.NONE.value)]
@@ -159,6 +172,18 @@ class BoxReader(Component):
     @property
     def _continued(self) -> bool:
         return TmaFeature.CONTINUED_BOXES in self._layouts.features
+
+    @property
+    def _walks_pixels(self) -> bool:
+        return TmaFeature.IM2COL in self._layouts.features
+
+    @property
+    def _row_elements(self) -> Value:
+        fields = self.i_descriptor
+        elements: Value = fields.box[0]
+        if self._walks_pixels:
+            elements = Mux(self._im2col, fields.im2col_channels, elements)
+        return elements
 
     @property
     def _element_shift(self) -> Value:
@@ -182,6 +207,8 @@ class BoxReader(Component):
         whole = Signal()  # nothing is taken off the coordinate yet
         last_digit = Signal()
         digit = Signal(signed(9))
+        returns = Signal()  # from the pixel to the lower corner, after all else
+        offsets = offsets_of(Mux(self._im2col, self._offsets, 0), fields.rank)
         m.d.comb += [
             following.eq(dimension + 1),
             last_digit.eq(coordinate[7:].all() | ~coordinate[7:].any()),
@@ -196,6 +223,8 @@ class BoxReader(Component):
                 whole.eq(1),
                 iterates.eq(0),
             ]
+            if self._walks_pixels:
+                m.d.sync += returns.eq(0)
             m.d.sync += [bound.eq(0) for bound in self._low]
             m.d.sync += [bound.eq(1) for bound in self._high]
         with m.If(working):
@@ -209,8 +238,11 @@ class BoxReader(Component):
                 extent = Signal(range(MAX_BOX + 1))
                 before = Signal(signed(33))
                 within = Signal(signed(34))
+                m.d.comb += extent.eq(fields.box[dimension])
+                if self._walks_pixels:
+                    with m.If(self._im2col & (dimension == 0)):
+                        m.d.comb += extent.eq(fields.im2col_channels)
                 m.d.comb += [
-                    extent.eq(fields.box[dimension]),
                     before.eq(-coordinate),
                     within.eq(fields.dims[dimension] - coordinate),
                 ]
@@ -233,8 +265,12 @@ class BoxReader(Component):
                     for index in range(1, MAX_RANK):
                         with m.Case(index):
                             m.d.sync += scaled.eq(fields.strides[index - 1])
+                            if self._walks_pixels:
+                                there = self._coordinates[index] + offsets[index - 1]
+                                m.d.sync += coordinate.eq(there)
                 ended = iterates | ~self._iteration.any()
-                with m.If(iterates | (following == fields.rank)):
+                ended_dimensions = iterates | (following == fields.rank)
+                with m.If(ended_dimensions):
                     m.d.sync += [
                         iterates.eq(1),
                         coordinate.eq(self._iteration),
@@ -242,13 +278,36 @@ class BoxReader(Component):
                         working.eq(~ended),
                         done.eq(ended),
                     ]
+                if self._walks_pixels:
+                    with m.If(self._im2col & ~returns & ended & ended_dimensions):
+                        m.d.sync += self._step_back(Const(1), coordinate, scaled)
+                        m.d.sync += [returns.eq(1), iterates.eq(1), dimension.eq(1)]
+                        m.d.sync += [working.eq(1), done.eq(0)]
+                    with m.If(returns & (following != fields.rank - 1)):
+                        m.d.sync += self._step_back(following, coordinate, scaled)
+                        m.d.sync += [working.eq(1), done.eq(0)]
+            if self._walks_pixels:
+                with m.If(returns & whole):
+                    place: Any = self.o_stream.payload.address
+                    m.d.sync += self._levels[(dimension - 1)[:2]].eq(place)
+
+    def _step_back(self, dimension: Value, coordinate: Signal, scaled: Signal) -> list[Any]:
+        """From the coordinate of a dimension back to the lower corner of an im2col box."""
+        fields, inner = self.i_descriptor, (dimension - 1)[:2]
+        back = fields.im2col_lower[inner] - self._coordinates[dimension]
+        return [coordinate.eq(back), scaled.eq(fields.strides[inner])]
 
     def _multiply(self, m: Module, dimension: Value, extent: Value) -> None:
         """Count of the box's units, multiplied by the indices taken of the dimension."""
         indices: Value = extent
         if TmaFeature.ELEMENT_STRIDES in self._layouts.features:
             indices = _ceil_div(extent, self.i_descriptor.element_strides[dimension])
-        more = Signal(BOX_UNITS_BITS + MAX_BOX.bit_length())
+        bits = MAX_BOX.bit_length()
+        if self._walks_pixels:
+            pixels = Mux(dimension == 1, self.i_descriptor.im2col_pixels, 1)
+            indices = Mux(self._im2col, pixels, indices)
+            bits = PIXELS_PER_COLUMN.high.bit_length()
+        more = Signal(BOX_UNITS_BITS + bits)
         m.d.comb += more.eq(self._count * indices)
         row = self._row_bytes >> self._layouts.unit_shift
         with m.If(dimension == 0):
@@ -289,6 +348,18 @@ class BoxReader(Component):
             m.d.comb += [
                 box.steps[index - 1].eq(Mux(fields.rank > index, fields.element_strides[index], 1))
                 for index in range(1, MAX_RANK)
+            ]
+        if self._walks_pixels:
+            pixels: Any = box.pixels
+            m.d.comb += [
+                pixels.count.eq(Mux(self._im2col, fields.im2col_pixels, 0)),
+                pixels.rank.eq(fields.rank),
+                *(pixels.coordinates[n].eq(self._coordinates[1 + n]) for n in range(MAX_RANK - 1)),
+                pixels.offsets.eq(self._offsets),
+                pixels.lower.eq(fields.im2col_lower),
+                pixels.upper.eq(fields.im2col_upper),
+                *(pixels.dims[n].eq(fields.dims[1 + n]) for n in range(MAX_RANK - 1)),
+                pixels.levels.eq(self._levels),
             ]
         for index in range(1, MAX_RANK):
             m.d.comb += [

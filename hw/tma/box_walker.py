@@ -107,7 +107,7 @@ class BoxWalker(Component):
         head = Signal(beat_shift)
         offset = Signal(beat_shift)
         span = Signal(range(MAX_ROW_BYTES + beat_bytes))
-        continued = TmaFeature.CONTINUED_BOXES in self._layouts.features
+        continued = self._layouts.continues
         first = (offset + box.head) >> beat_shift
         beats = (span + (beat_bytes - 1)) >> beat_shift
         m.d.comb += [

@@ -3,6 +3,7 @@
 from amaranth.hdl import signed
 from amaranth.lib import data
 
+from hw.arch.boxes.im2col_box import OFFSETS_BITS
 from hw.arch.descriptor import MAX_RANK, TmaFeature
 from hw.arch.launch import REPEAT_BITS
 
@@ -21,6 +22,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
     With `TmaFeature.PARALLEL_BOXES`, a box of more than ``most_units`` is refused, and one with
     a swizzle if its place is not ``aligned`` to the pattern. With `TmaFeature.CONTINUED_BOXES`, a
     box that ``continues`` goes on with that of the next command; one of ``four`` rows has one.
+    With `TmaFeature.IM2COL`, ``offsets`` are those of `hw.arch.boxes.im2col_box.packed_offsets`.
     """
     place = {}
     if TmaFeature.PARALLEL_BOXES in features:
@@ -28,6 +30,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
     parts = {}
     if TmaFeature.CONTINUED_BOXES in features:
         parts = {"continues": 1, "four": 1}
+    offsets = {"offsets": OFFSETS_BITS} if TmaFeature.IM2COL in features else {}
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
@@ -36,6 +39,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
             "index": range(MAX_RANK),
             **place,
             **parts,
+            **offsets,
         }
     )
 

@@ -16,6 +16,7 @@ from hw.arch.descriptor import (
     TmaFeature,
 )
 from hw.arch.error_codes import TmaError
+from hw.tma.im2col.im2col_fields import im2col_rules
 from hw.tma.layouts import TmaLayouts
 
 __all__ = ["descriptor_rules"]
@@ -35,7 +36,7 @@ def descriptor_rules(
     base_bad = fields.base[:4] != 0
     if layouts.address_bits < 64:
         base_bad |= fields.base[layouts.address_bits :] != 0
-    im2col = Cat(
+    pixels = Cat(
         fields.im2col_lower, fields.im2col_upper, fields.im2col_channels, fields.im2col_pixels
     )
 
@@ -52,6 +53,24 @@ def descriptor_rules(
         has_nan = fields.format.matches(*(each.value for each in NAN_FORMATS))
         fill_bad &= (fields.oob_fill != OobFill.NAN.value) | ~has_nan
 
+    mode_rules = [
+        (TmaError.MODE, fields.mode != Mode.TILE.value),
+        (TmaError.REDUCE, fields.reduce != 0),
+        (TmaError.IM2COL, pixels != 0),
+    ]
+    early: list[tuple[TmaError, Value]] = []
+    if TmaFeature.IM2COL in layouts.features:
+        tiled, im2col = fields.mode == Mode.TILE.value, fields.mode == Mode.IM2COL.value
+        wide = fields.mode.matches(Mode.IM2COL_W.value, Mode.IM2COL_W_128.value)
+        box_bad = [bad & ~im2col for bad in box_bad]
+        early = [(code, im2col & broken) for code, broken in im2col_rules(fields)]
+        early.append((TmaError.IM2COL_WIDE, wide))
+        mode_rules = [
+            (TmaError.MODE, ~tiled & ~im2col),
+            (TmaError.REDUCE, fields.reduce != 0),
+            (TmaError.IM2COL, tiled & (pixels != 0)),
+        ]
+
     def anywhere(broken: list[Any], first: int = 0) -> Value:
         return Cat(p & b for p, b in zip(present[first:], broken)).any()
 
@@ -61,13 +80,12 @@ def descriptor_rules(
         (TmaError.BASE, base_bad),
         (TmaError.STRIDE, anywhere(stride_bad, 1)),
         (TmaError.DIMENSION, anywhere([extent == 0 for extent in fields.dims])),
+        *early,
         (TmaError.BOX, anywhere(box_bad)),
         (TmaError.ROW_BYTES, row_bytes[: layouts.unit_shift] != 0),
         (TmaError.ELEMENT_STRIDE, anywhere(step_bad)),
         (TmaError.INTERLEAVE, fields.interleave != 0),
         (TmaError.SWIZZLE, swizzle_bad),
         (TmaError.OOB_FILL, fill_bad),
-        (TmaError.MODE, fields.mode != Mode.TILE.value),
-        (TmaError.REDUCE, fields.reduce != 0),
-        (TmaError.IM2COL, im2col != 0),
+        *mode_rules,
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
+from hw.arch.boxes.im2col_box import OFFSETS_BITS, PIXELS_PER_COLUMN
 from hw.arch.descriptor import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, TmaFeature
 from hw.lib.bursts import longest_burst
 from hw.tma.commands import BOX_UNITS_BITS
@@ -82,7 +84,7 @@ class TmaLayouts:
         each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
         indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
         bytes, ``steps`` are the element strides. ``vectors``, ``units`` and ``fill`` are `plan`'s.
-        It ``continues`` with the next one.
+        It ``continues`` with the next one. If it has ``pixels``, see there.
         """
         outer = MAX_RANK - 1
         more: dict[str, Any] = {}
@@ -90,8 +92,10 @@ class TmaLayouts:
             more["steps"] = data.ArrayLayout(range(MAX_ELEMENT_STRIDE + 1), outer)
         if TmaFeature.PARALLEL_BOXES in self.features:
             more["report"] = self.report
-        if TmaFeature.CONTINUED_BOXES in self.features:
+        if self.continues:
             more["continues"] = 1
+        if TmaFeature.IM2COL in self.features:
+            more["pixels"] = self.pixels
         return data.StructLayout(
             {
                 "stream": range(self.streams),
@@ -106,6 +110,35 @@ class TmaLayouts:
                 **self._units,
                 **self._fill,
                 **more,
+            }
+        )
+
+    @property
+    def continues(self) -> bool:
+        """Whether a box may go on with the next one."""
+        return not {TmaFeature.CONTINUED_BOXES, TmaFeature.IM2COL}.isdisjoint(self.features)
+
+    @property
+    def pixels(self) -> data.StructLayout:
+        """Layout of the pixels of an im2col box, dimensions from 1 on.
+
+        It has ``count`` pixels, 0 for a tile, whose other fields mean nothing. The first is at the
+        ``coordinates`` + ``offsets``. ``levels`` are the addresses of the first pixel, of the one
+        at the lower corner of its row, and of the one at that of its plane; at the lower corner in
+        every dimension is the ``address`` of the box. ``dims`` are those of the tensor.
+        """
+        outer = MAX_RANK - 1
+        corner = data.ArrayLayout(signed(16), outer - 1)
+        return data.StructLayout(
+            {
+                "count": range(PIXELS_PER_COLUMN.high + 1),
+                "rank": range(MAX_RANK + 1),
+                "coordinates": data.ArrayLayout(signed(32), outer),
+                "offsets": OFFSETS_BITS,
+                "lower": corner,
+                "upper": corner,
+                "dims": data.ArrayLayout(unsigned(32), outer),
+                "levels": data.ArrayLayout(self.address_bits, outer - 1),
             }
         )
 

@@ -184,6 +184,7 @@ TMA_REGISTERS: tuple[Register, ...] = (
             Field("error", 8, 8, _RO, "0, or a `BarrierError`"),
         ),
     ),
+    word_register("OFFSETS", 0x78, _RW, "offsets of an im2col command, of W in the low bits", 16),
     *_count("READ_BYTES", 0x80, "bytes of the beats read"),
     *_count("WRITTEN_BYTES", 0x88, "bytes of the beats written"),
     *_count("READ_BURSTS", 0x90, "bursts read"),

@@ -48,7 +48,7 @@ _KEPT = (
     "WAIT_CYCLES",
 )
 #: Registers that are kept, too, but refuse a value that has more bits.
-_COUNTS = ("BARRIER_ARRIVALS", "BARRIER_BYTES")
+_COUNTS = ("OFFSETS", "BARRIER_ARRIVALS", "BARRIER_BYTES")
 
 
 class TmaFrontEnd(Component):
@@ -177,6 +177,7 @@ class TmaFrontEnd(Component):
         m.d.comb += [
             command.descriptor.eq(pointer | pointer[self._sizes.address_bits :].any()),
             command.local.eq(local | local[LOCAL_BITS:].any()),
+            command.offsets.eq(kept["OFFSETS"]),
             command.barrier.eq(signal.barrier),
             command.signals.eq(signal.signals),
             *(

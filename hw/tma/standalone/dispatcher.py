@@ -345,6 +345,7 @@ class Dispatcher(Component):
                 tag.entry.eq(self.i_entry),
                 given.descriptor.eq(self.i_entry),
                 given.coordinates.eq(command.coordinates),
+                given.offsets.eq(command.offsets),
                 # The row of a part; without parts, coordinate 1.
                 given.coordinates[1].eq(command.coordinates[1 + part]),
                 given.most_units.eq(Mux(discards, -1, Mux(misplaced, 0, room))),

@@ -3,6 +3,7 @@
 from amaranth.hdl import signed
 from amaranth.lib import data, enum
 
+from hw.arch.boxes.im2col_box import OFFSETS_BITS
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES
 from hw.arch.registers.tma_registers import COMMAND_ID_BITS
@@ -58,6 +59,7 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
     rows are coordinates 1 to 4. A replacement has in coordinate 0 its
     :class:`hw.arch.boxes.descriptor_fields.DescriptorField`, in 1 the index within an array, and in
     2 and 3 the halves of the value.
+    An im2col descriptor takes the ``offsets``, too.
     """
     return data.StructLayout(
         {
@@ -68,6 +70,7 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
             "barrier": range(BARRIERS.high),
             "signals": 1,
             "id": COMMAND_ID_BITS,
+            "offsets": OFFSETS_BITS,
         }
     )
 

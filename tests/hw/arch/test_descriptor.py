@@ -159,7 +159,7 @@ def test_every_format_of_a_chip_has_a_code_of_its_bytes(fmt):
             "Fill with NaN must be for one of BF16, FP16, FP32, not INT16",
         ),
         ({"reduce": 1}, BadInputError, "Reduction must be 0, the only one supported, not 1"),
-        ({"mode": Mode.IM2COL}, BadInputError, "Mode must be Mode.TILE, the only one supported"),
+        ({"mode": Mode.IM2COL}, BadInputError, "Mode must be Mode.TILE without im2col, not"),
     ],
 )
 def test_values_outside_their_domain_or_not_served_are_refused(change, error, message):

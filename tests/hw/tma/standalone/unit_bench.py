@@ -99,7 +99,7 @@ class UnitBench:
     async def command(self, ctx, operation, descriptor=0, coordinates=(), *, id, **fields):
         """Give a command."""
         port = self.unit.i_commands
-        whole = {"local": 0, "barrier": 0, "signals": 0} | fields
+        whole = {"local": 0, "barrier": 0, "signals": 0, "offsets": 0} | fields
         whole |= {"descriptor": descriptor, "id": id}
         whole["coordinates"] = [*coordinates, *[0] * (5 - len(coordinates))]
         code = operation.value if isinstance(operation, TmaOperation) else operation
