@@ -2,8 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
+from hw.arch.boxes.im2col_box import (
+    CHANNELS_PER_PIXEL,
+    CORNER_BITS,
+    PIXELS_PER_COLUMN,
+    Im2colBox,
+)
 from hw.arch.checks import Domain
 from hw.arch.descriptor import (
     BASE_ALIGNMENT,
@@ -13,6 +19,7 @@ from hw.arch.descriptor import (
     NAN_FORMATS,
     Descriptor,
     ElementFormat,
+    Mode,
     OobFill,
     Swizzle,
 )
@@ -43,12 +50,8 @@ _SWIZZLES = {
 }
 _L2_PROMOTIONS = ("NONE", "L2_64B", "L2_128B", "L2_256B")
 _FILLS = {"NONE": OobFill.ZERO, "NAN_REQUEST_ZERO_FMA": OobFill.NAN}
-#: Bits of an offset of an im2col box, by rank.
-_CORNER_BITS = {3: 16, 4: 8, 5: 5}
 #: Bytes to a multiple of which a row of a box is long.
 _ROW_STEP = 16
-_CHANNELS = Domain(1, 256)
-_PIXELS = Domain(1, 1024)
 
 
 def _refusal(
@@ -146,16 +149,19 @@ class _Tensor:
         self, row: tuple[str, int], swizzle: str, l2_promotion: str, oob_fill: str
     ) -> None:
         """Check the last four arguments; a row of a box is ``row[1]`` elements, as a field says."""
+        field, count = row
+        row_bytes, noun = count * self.format.bytes, f"{field} × {self.format.bytes}"
+        if self.interleave == "NONE" and row_bytes % _ROW_STEP:
+            rule = f"be a multiple of {_ROW_STEP} bytes"
+            raise _refusal(field, rule, row_bytes, TmaError.ROW_BYTES, noun)
         _require_one_of("swizzle", _SWIZZLES, swizzle, TmaError.SWIZZLE)
         if self.interleave == "32B" and swizzle != "32B":
             raise _refusal("swizzle", "be 32B where interleave is 32B", swizzle, TmaError.SWIZZLE)
         if self.interleave != "NONE":
             raise _refusal("interleave", "be NONE", self.interleave, TmaError.INTERLEAVE)
-        field, count = row
-        span, row_bytes = _SWIZZLES[swizzle].bytes, count * self.format.bytes
+        span = _SWIZZLES[swizzle].bytes
         if swizzle != "NONE" and row_bytes > span:
             rule = f"be at most {span} bytes with swizzle {swizzle}"
-            noun = f"{field} × {self.format.bytes}"
             raise _refusal(field, rule, row_bytes, TmaError.SWIZZLE, noun)
         _require_one_of("l2_promotion", _L2_PROMOTIONS, l2_promotion, None)
         _require_one_of("oob_fill", _FILLS, oob_fill, TmaError.OOB_FILL)
@@ -169,8 +175,8 @@ class _Tensor:
 class TensorMap:
     """Tensor in memory and the box that one command of a TMA unit moves, as 128 bytes.
 
-    Made by :meth:`encode`. ``bytes(tensor_map)`` are what the unit reads at an address that is a
-    multiple of 128.
+    Made by :meth:`encode` and :meth:`encode_im2col`. ``bytes(tensor_map)`` are what the unit reads
+    at an address that is a multiple of 128.
 
     Parameters
     ----------
@@ -250,13 +256,6 @@ class TensorMap:
             address_bits=address_bits,
         )
         _require_integers("box_dim", box_dim, len(global_dim), Domain(1, MAX_BOX), TmaError.BOX)
-        row = box_dim[0] * tensor.format.bytes
-        if interleave == "NONE" and row % _ROW_STEP:
-            rule, noun = (
-                f"be a multiple of {_ROW_STEP} bytes",
-                f"box_dim[0] × {tensor.format.bytes}",
-            )
-            raise _refusal("box_dim[0]", rule, row, TmaError.ROW_BYTES, noun)
         tensor.require_layout(("box_dim[0]", box_dim[0]), swizzle, l2_promotion, oob_fill)
         return cls(
             Descriptor(
@@ -289,16 +288,30 @@ class TensorMap:
         l2_promotion: str = "NONE",
         oob_fill: str = "NONE",
         address_bits: int = 48,
-    ) -> NoReturn:
-        """Check the arguments of cuTensorMapEncodeIm2col, whose mode the hardware does not have.
+    ) -> "TensorMap":
+        """Tensor map of the pixels under a filter, from the arguments of cuTensorMapEncodeIm2col.
 
         Parameters are those of CUDA's function, named and checked as in :meth:`encode`.
+
+        Parameters
+        ----------
+        tensor_data_type, global_address, global_dim, global_strides, element_strides, interleave
+            As of :meth:`encode`; 3 to 5 dimensions: channels, then W, H, D as far as they are
+            there, and images.
+        swizzle, l2_promotion, oob_fill, address_bits
+            As of :meth:`encode`.
+        pixel_box_lower_corner, pixel_box_upper_corner : sequence of int
+            Corners of the bounding box, of W, then H, then D, relative to the first and to the last
+            index; it has an index or more of each dimension.
+        channels_per_pixel : int
+            Channels loaded of each pixel, 1 to 256, a multiple of 16 bytes.
+        pixels_per_column : int
+            Pixels of a command, 1 to 1024.
 
         Raises
         ------
         BadInputError
-            Always: for the first argument that breaks a rule of CUDA, otherwise for the mode
-            (``kind`` is ``tma-mode``).
+            For the first argument that breaks a rule, as :meth:`encode`.
         """
         tensor = _Tensor(
             data_type=tensor_data_type,
@@ -311,17 +324,41 @@ class TensorMap:
             address_bits=address_bits,
         )
         rank = len(global_dim)
-        half = 1 << (_CORNER_BITS[rank] - 1)
+        half = 1 << (CORNER_BITS[rank] - 1)
         for name, corner in (
             ("pixel_box_lower_corner", pixel_box_lower_corner),
             ("pixel_box_upper_corner", pixel_box_upper_corner),
         ):
             _require_integers(name, corner, rank - 2, Domain(-half, half - 1), TmaError.IM2COL)
         for name, value, domain in (
-            ("channels_per_pixel", channels_per_pixel, _CHANNELS),
-            ("pixels_per_column", pixels_per_column, _PIXELS),
+            ("channels_per_pixel", channels_per_pixel, CHANNELS_PER_PIXEL),
+            ("pixels_per_column", pixels_per_column, PIXELS_PER_COLUMN),
         ):
             _require_integer(name, value, domain, TmaError.IM2COL)
         row = ("channels_per_pixel", channels_per_pixel)
         tensor.require_layout(row, swizzle, l2_promotion, oob_fill)
-        raise _refusal("mode", "be tiled, the only one built", "im2col", TmaError.MODE)
+        sides = zip(global_dim[1:], pixel_box_lower_corner, pixel_box_upper_corner)
+        for index, (size, low, high) in enumerate(sides):
+            if size + high <= low:
+                rule = f"be more than {low - size}, so that the bounding box is not empty"
+                field = f"pixel_box_upper_corner[{index}]"
+                raise _refusal(field, rule, high, TmaError.IM2COL)
+        return cls(
+            Descriptor(
+                base=global_address,
+                format=tensor.format,
+                dims=global_dim,
+                strides=global_strides,
+                box=(),
+                element_strides=element_strides or (),
+                swizzle=_SWIZZLES[swizzle],
+                oob_fill=_FILLS[oob_fill],
+                mode=Mode.IM2COL,
+                im2col=Im2colBox(
+                    pixel_box_lower_corner,
+                    pixel_box_upper_corner,
+                    channels_per_pixel,
+                    pixels_per_column,
+                ),
+            )
+        )
