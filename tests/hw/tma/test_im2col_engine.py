@@ -129,7 +129,7 @@ def test_a_pixel_is_prepared_per_cycle():
         strides=(32, 960, 19200),
         box=(),
         mode=Mode.IM2COL,
-        im2col=Im2colBox((0, 0), (-2, -2), 16, 512),
+        im2col=Im2colBox((0, 0), (-2, -2), 16, 256),
     )
 
     async def work(ctx):
@@ -137,11 +137,11 @@ def test_a_pixel_is_prepared_per_cycle():
         port, given = bench.engine.i_load_commands[0], bench.memory.cycle
         for row in range(2):
             await bench.command(ctx, port, 0, (0, 3, row, 0), offsets=0x0101)
-        await bench.wait(ctx, lambda: len(bench.loaded[0]) == 1024)
+        await bench.wait(ctx, lambda: len(bench.loaded[0]) == 512)
         beats = bench.memory.read_beats
-        assert beats[511] - beats[0] == 511
+        assert beats[255] - beats[0] == 255
         # The second box is prepared while the first one moves.
-        assert beats[1023] - beats[0] == 1023
+        assert beats[511] - beats[0] == 511
         assert beats[0] - given < 40
 
     bench.run(work)
