@@ -68,7 +68,7 @@ def test_every_register_after_reset_and_after_ones():
                 continue
             reads_only = not each.writable
             kept = all(field.access is RegisterAccess.READ_WRITE for field in each.fields)
-            counted = each.name in ("BARRIER_ARRIVALS", "BARRIER_BYTES")
+            counted = each.name in ("BARRIER_ARRIVALS", "BARRIER_BYTES", "OFFSETS")
             response = await bench.write(ctx, each.name, each.mask if counted else 0xFFFF_FFFF)
             assert response == (SLVERR if reads_only else OKAY), each.name
             value = each.mask if kept else first.get(each.name, 0)
@@ -282,10 +282,10 @@ def test_sixty_commands_complete_once_each_under_their_identifiers(seed):
         while len(ends) < 60:
             if len(given) < 60 and rng.random() < 0.6:
                 id = rng.randrange(1 << 16)
-                kind = rng.choice([_LOAD, _STORE, TmaOperation.PREFETCH, 11])
+                kind = rng.choice([_LOAD, _STORE, TmaOperation.PREFETCH, 15])
                 pointer = _AT_OUT if kind is _STORE else _AT_IN
                 if id not in given and await bench.submit(ctx, kind, pointer, id=id) == OKAY:
-                    given[id] = TmaError.OPERATION.value if kind == 11 else 0
+                    given[id] = TmaError.OPERATION.value if kind == 15 else 0
             else:
                 found = await bench.fields(ctx, "COMPLETION")
                 if found["valid"]:
