@@ -16,7 +16,14 @@ from hw.arch.descriptor import (
 from hw.numeric.division import ceil_div
 from tests.hw.tma.model import FORMATS, tensor_bytes
 
-__all__ = ["im2col_load", "im2col_store", "pixels_of", "random_im2col_case", "random_im2col_place"]
+__all__ = [
+    "im2col_elements",
+    "im2col_load",
+    "im2col_store",
+    "pixels_of",
+    "random_im2col_case",
+    "random_im2col_place",
+]
 
 
 def pixels_of(descriptor, coordinates):
@@ -42,7 +49,7 @@ def pixels_of(descriptor, coordinates):
     return list(itertools.islice(images, box.pixels))
 
 
-def _elements(descriptor, coordinates, offsets):
+def im2col_elements(descriptor, coordinates, offsets):
     """(flat position in the box, byte offset in the tensor) of each element in the tensor."""
     size, channels = descriptor.format.bytes, descriptor.im2col.channels
     for number, pixel in enumerate(pixels_of(descriptor, coordinates)):
@@ -61,7 +68,7 @@ def im2col_load(memory, descriptor, coordinates, offsets):
     box = np.zeros((descriptor.box_bytes // size, size), np.uint8)
     if descriptor.oob_fill is OobFill.NAN:
         box[:] = [0xFF] * (size - 1) + [0x7F]
-    for flat, offset in _elements(descriptor, coordinates, offsets):
+    for flat, offset in im2col_elements(descriptor, coordinates, offsets):
         box[flat] = memory[descriptor.base + offset : descriptor.base + offset + size]
     return box.reshape(-1)
 
@@ -70,7 +77,7 @@ def im2col_store(memory, descriptor, coordinates, offsets, box):
     """Put the box into the memory; elements outside the tensor are dropped."""
     size = descriptor.format.bytes
     box = box.reshape(-1, size)
-    for flat, offset in _elements(descriptor, coordinates, offsets):
+    for flat, offset in im2col_elements(descriptor, coordinates, offsets):
         memory[descriptor.base + offset : descriptor.base + offset + size] = box[flat]
 
 

@@ -1,7 +1,6 @@
 """What a box is, in numpy, and random ones: independent of the hardware's way to them."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 
@@ -25,17 +24,31 @@ def tensor_bytes(descriptor):
     return reach + descriptor.dims[0] * descriptor.format.bytes
 
 
-def element_offsets(descriptor, coordinates):
-    """(flat position in the box, byte offset in the tensor) of each element in the tensor."""
-    size = descriptor.format.bytes
+def box_elements(descriptor, coordinates):
+    """Flat position in the box, and byte offset in the tensor, of each element in the tensor."""
     # The element stride of dimension 0 is ignored.
     steps = (1, *descriptor.element_strides[1:])
-    ranges = [range(0, n, step) for n, step in reversed([*zip(descriptor.box, steps)])]
-    pitch = (size, *descriptor.strides)
-    for flat, index in enumerate(itertools.product(*ranges)):
-        where = [c + i for c, i in zip(coordinates, reversed(index))]
-        if all(0 <= w < n for w, n in zip(where, descriptor.dims)):
-            yield flat, sum(w * p for w, p in zip(where, pitch))
+    pitch = (descriptor.format.bytes, *descriptor.strides)
+    inside, offsets = np.ones(1, np.bool_), np.zeros(1, np.int64)
+    for extent, step, at, count, distance in zip(
+        descriptor.box, steps, coordinates, descriptor.dims, pitch
+    ):
+        index = at + np.arange(0, extent, step)
+        offsets = (index[:, None] * distance + offsets).reshape(-1)
+        inside = (((index >= 0) & (index < count))[:, None] & inside).reshape(-1)
+    flat = np.flatnonzero(inside)
+    return flat, offsets[flat]
+
+
+def element_offsets(descriptor, coordinates):
+    """Pairs of what `box_elements` gives."""
+    flat, offsets = box_elements(descriptor, coordinates)
+    return zip(flat.tolist(), offsets.tolist())
+
+
+def _bytes_of(places, size):
+    """Places of the bytes of elements, elements × bytes."""
+    return places[:, None] + np.arange(size)
 
 
 def box_load(memory, descriptor, coordinates):
@@ -44,9 +57,8 @@ def box_load(memory, descriptor, coordinates):
     box = np.empty((descriptor.box_bytes // size, size), np.uint8)
     nan = descriptor.oob_fill is OobFill.NAN
     box[:] = [0xFF] * (size - 1) + [0x7F] if nan else [0] * size
-    for flat, offset in element_offsets(descriptor, coordinates):
-        start = descriptor.base + offset
-        box[flat] = memory[start : start + size]
+    flat, offsets = box_elements(descriptor, coordinates)
+    box[flat] = memory[_bytes_of(descriptor.base + offsets, size)]
     return box.reshape(-1)
 
 
@@ -54,9 +66,8 @@ def box_store(memory, descriptor, coordinates, box):
     """Put the box into the memory; elements outside the tensor are dropped."""
     size = descriptor.format.bytes
     box = box.reshape(-1, size)
-    for flat, offset in element_offsets(descriptor, coordinates):
-        start = descriptor.base + offset
-        memory[start : start + size] = box[flat]
+    flat, offsets = box_elements(descriptor, coordinates)
+    memory[_bytes_of(descriptor.base + offsets, size)] = box[flat]
 
 
 def random_case(rng, *, width_bits, region, max_vectors=24, features=()):

@@ -40,8 +40,13 @@ def _kinds(rng, width_bits, region, half):
         (64, 4096, {"latency": 3}),
         (64, 4096, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True}),
         (256, 8192, {"latency": 20, "jitter": 9, "interleaves": True, "read_ids": 4}),
-        (512, 16384, {"latency": 5, "stall": 0.9, "interleaves": True, "read_ids": 16}),
-        (1024, 16384, {"latency": 5, "jitter": 9, "stall": 0.2}),
+        pytest.param(
+            *(512, 16384, {"latency": 5, "stall": 0.9, "interleaves": True, "read_ids": 16}),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(1024, 16384, {"latency": 5, "jitter": 9, "stall": 0.2}), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_random_boxes_are_those_of_numpy(width_bits, capacity, memory, seed):
@@ -126,7 +131,7 @@ def _shape(descriptor):
     return descriptor.dims, descriptor.box
 
 
-@pytest.mark.parametrize("width_bits", [256, 1024])
+@pytest.mark.parametrize("width_bits", [256, pytest.param(1024, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("swizzle", Swizzle)
 def test_short_boxes_leave_what_follows_them(width_bits, swizzle, seed):
     """Boxes of 16 bytes upwards: no other byte of the scratchpad changes, whatever the swizzle."""

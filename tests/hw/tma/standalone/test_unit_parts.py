@@ -56,8 +56,13 @@ def _four(descriptor, at):
     ("width_bits", "capacity", "memory"),
     [
         (64, 8192, {"latency": 12}),
-        (256, 8192, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True}),
-        (1024, 16384, {"latency": 5, "jitter": 9, "stall": 0.2}),
+        pytest.param(
+            *(256, 8192, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True}),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(1024, 16384, {"latency": 5, "jitter": 9, "stall": 0.2}), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed):

@@ -28,11 +28,12 @@ STAND_SIZES = {
         width_bits=width_bits,
         landing_beats=64,
         outstanding=16,
+        read_ids=read_ids,
         descriptors=4,
         barriers=4,
         scratchpad_bytes=256 * width_bits // 8,
     )
-    for width_bits in (64, 256, 512)
+    for width_bits, read_ids in ((64, 4), (256, 1), (512, 2))
 }
 
 
