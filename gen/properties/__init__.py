@@ -14,6 +14,7 @@ from gen.properties.streams import (
     ForkGivesOnce,
     MergeRotates,
 )
+from gen.properties.tma import TMA_PROPERTIES
 from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES
 
 __all__ = ["PROPERTIES"]
@@ -82,5 +83,6 @@ PROPERTIES = (
         method="PDR",
         faults=0,
     ),
+    *TMA_PROPERTIES,
     *ARRAY_PROPERTIES,
 )

@@ -26,13 +26,26 @@ class BoxWalker(Component):
     i_stream : stream of :attr:`TmaLayouts.box`
     o_stream : stream of :attr:`TmaLayouts.row`
         Rows; a register output.
+
+    Attributes
+    ----------
+    active, box, index, levels, row, step : Signal
+        The box at work, if there is one, its indices and the addresses at which the current
+        iteration of each loop began; the row that leaves if it may (``step``), for proofs.
     """
 
     i_stream: stream.Interface
     o_stream: stream.Interface
 
     def __init__(self, layouts: TmaLayouts) -> None:
+        outer = MAX_RANK - 1
         self._layouts = layouts
+        self.active = Signal()
+        self.box: Any = Signal(layouts.box)
+        self.index = [Signal(range(MAX_BOX), name=f"index{number}") for number in range(outer)]
+        self.levels = [Signal(layouts.address_bits, name=f"level{n}") for n in range(outer)]
+        self.row: Any = Signal(layouts.row)
+        self.step = Signal()
         super().__init__(
             {
                 "i_stream": In(stream.Signature(layouts.box)),
@@ -45,15 +58,12 @@ class BoxWalker(Component):
         outer = MAX_RANK - 1
         address_bits = self._layouts.address_bits
         source: Any = self.i_stream.payload
-        box: Any = Signal(self._layouts.box)
-        active = Signal()
-        step = Signal()
+        box, active, step = self.box, self.active, self.step
         # Without this buffer `ready` would chain combinationally through splitter and walker adder.
         m.submodules.output = output = ElasticBuffer(self._layouts.row)
         wiring.connect(m, output.o_stream, wiring.flipped(self.o_stream))
-        # Address at which the current iteration of each loop began; level 0 is the row itself.
-        levels = [Signal(address_bits, name=f"level{index}") for index in range(outer)]
-        index = [Signal(range(MAX_BOX), name=f"index{number}") for number in range(outer)]
+        # Level 0 is the row itself.
+        levels, index = self.levels, self.index
         strided = TmaFeature.ELEMENT_STRIDES in self._layouts.features
         steps = [box.steps[number] if strided else Const(1) for number in range(outer)]
         # A stride above 1 may step over the box's last index.
@@ -69,6 +79,7 @@ class BoxWalker(Component):
             last.eq(ends[0] & ends[1] & ends[2] & ends[3]),
             inside.eq(box.head < box.tail),
             output.i_stream.valid.eq(active),
+            output.i_stream.payload.eq(self.row),
             step.eq(active & output.i_stream.ready),
             self.i_stream.ready.eq(~active | (step & last)),
         ]
@@ -96,7 +107,7 @@ class BoxWalker(Component):
             m.d.sync += [level.eq(source.address) for level in levels]
             m.d.sync += [position.eq(0) for position in index]
 
-        self._describe(m, output.i_stream.payload, box, levels[0], inside, last)
+        self._describe(m, self.row, box, levels[0], inside, last)
         return m
 
     def _describe(
