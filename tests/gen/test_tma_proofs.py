@@ -4,7 +4,7 @@ import pytest
 
 from gen.formal import Property, prove
 from gen.proof import Outcome
-from gen.properties.tma import TMA_PROPERTIES, box_rows, read_boxes, strobes
+from gen.properties.tma import TMA_PROPERTIES, read_boxes, rows_inside, strobes
 from hw.tma import box_reader, box_walker, load, realign, store
 from tests.hw.tma.test_faults import mutant
 
@@ -55,7 +55,7 @@ def test_a_box_at_another_place_is_found(healthy, faulty, monkeypatch):
 )
 def test_a_row_outside_is_found(healthy, faulty, monkeypatch):
     copy = mutant(box_walker, healthy, faulty)
-    monkeypatch.setattr(box_rows, "BoxWalker", copy.BoxWalker)
+    monkeypatch.setattr(rows_inside, "BoxWalker", copy.BoxWalker)
     assert refuted(ROWS)
 
 

@@ -1,9 +1,9 @@
 """Formal properties of the TMA engine: responses, and addresses inside the described tensor."""
 
 from gen.formal import Property
-from gen.properties.tma.box_rows import RowsStayInside
 from gen.properties.tma.load_responses import ReadsLand
 from gen.properties.tma.read_boxes import BoxesAreClipped
+from gen.properties.tma.rows_inside import RowsStayInside
 from gen.properties.tma.strobes import StrobesStayInside
 from gen.properties.tma.write_reports import WritesAreReported
 
