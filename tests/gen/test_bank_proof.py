@@ -9,7 +9,7 @@ from gen.proof import Outcome
 from gen.properties import PROPERTIES, bank_phases
 from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES
 from hw.lib.barrier import barrier_step
-from hw.tma import barrier_bank as hardware
+from hw.tma.barriers import barrier_bank as hardware
 from hw.tma.barriers.barrier_bank import BarrierBank
 
 SMALL, WIDE = (each for each in PROPERTIES if each.name.startswith("no phase of a bank"))

@@ -19,7 +19,7 @@ DOMAINS = {
     (AgcuConfig, "axi_data_bits"): (64, 1024, 32, 2048),
     (AgcuConfig, "axi_address_bits"): (32, 64, 31, 65),
     (AgcuConfig, "landing_beats"): (16, 4096, 8, 8192),
-    (AgcuConfig, "outstanding"): (1, 64, 0, 65),
+    (AgcuConfig, "outstanding"): (1, 256, 0, 257),
     (ChipConfig, "rows"): (1, 64, 0, 65),
     (ChipConfig, "columns"): (1, 64, 0, 65),
     (ChipConfig, "width_bits"): (64, 1024, 32, 2048),

@@ -21,7 +21,7 @@ CORNERS = {
     "pmu.slots": (2, 64),
     "agcu.axi_address_bits": (32, 64),
     "agcu.landing_beats": (16, 4096),
-    "agcu.outstanding": (1, 64),
+    "agcu.outstanding": (1, 256),
 }
 
 
