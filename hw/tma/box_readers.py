@@ -18,8 +18,8 @@ from hw.tma.layouts import TmaLayouts
 
 __all__ = ["ROW_BYTES", "BoxReaders", "readers_of"]
 
-#: Most box readers at work.
-_MOST = 4
+#: Most box readers at work, and least: boxes of four beats are to follow each other without a gap.
+_MOST, _LEAST = 4, 2
 #: Cycles that a box of one row of two dimensions takes a box reader, and bytes of such a row: boxes
 #: no shorter than this are to leave as fast as memory moves them.
 _CYCLES, ROW_BYTES = 6, 64
@@ -29,7 +29,7 @@ def readers_of(layouts: TmaLayouts) -> int:
     """Box readers of an engine."""
     if TmaFeature.PARALLEL_BOXES not in layouts.features:
         return 1
-    return min(_MOST, ceil_div(_CYCLES * layouts.beat_bytes, ROW_BYTES))
+    return min(_MOST, max(_LEAST, ceil_div(_CYCLES * layouts.beat_bytes, ROW_BYTES)))
 
 
 class BoxReaders(Component):
