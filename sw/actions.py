@@ -11,7 +11,10 @@ from typing import Any
 
 from hw.arch.errors import BadInputError
 
-__all__ = ["registered", "register"]
+__all__ = ["ACTIONS", "registered", "register"]
+
+#: Actions of kernels, and ``launch`` of the program of a chip.
+ACTIONS = ("call", "run", "compile", "tune", "launch")
 
 _ACTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -24,13 +27,13 @@ def register(action: str, function: Callable[..., Any]) -> None:
     Parameters
     ----------
     action : str
-        ``call``, ``run``, ``compile`` or ``launch``.
+        One of `ACTIONS`.
     function : function
         Its first argument is the kernel, or for ``launch`` the program of the chip, the others
-        those of ``__call__``, ``run`` or ``compile``, or of ``Units.run``.
+        those of ``__call__``, ``run``, ``compile`` or ``tune``, or of ``Units.run``.
     """
-    if action not in ("call", "run", "compile", "launch"):
-        raise BadInputError(f"Action must be call, run, compile or launch, not {action!r}")
+    if action not in ACTIONS:
+        raise BadInputError(f"Action must be one of {', '.join(ACTIONS)}, not {action!r}")
     _ACTIONS[action] = function
 
 

@@ -50,7 +50,7 @@ def test_every_pin_is_installed_and_every_dependency_of_one_is_pinned():
                 )
 
 
-@pytest.mark.parametrize("group", ["dependencies", "sim", "area", "dev"])
+@pytest.mark.parametrize("group", ["dependencies", "sim", "area", "charts", "dev"])
 def test_the_pins_satisfy_what_the_project_declares(group):
     table = project()["project"]
     pinned = pins()

@@ -17,6 +17,7 @@ from hw.arch.errors import (
     MissingToolError,
     TilewrightError,
 )
+from sw.actions import ACTIONS as _ALL_ACTIONS
 from sw.actions import register as _register
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     )
     from sw.results import KernelProgram, RunResult
     from sw.tensor_map import TensorMap
+    from sw.tuned import Tuning
 else:
 
     def __getattr__(name: str) -> Any:
@@ -174,6 +176,7 @@ __all__ = [
     "TensorView",
     "Tile",
     "TilewrightError",
+    "Tuning",
     "units",
     "where",
     "zeros",
@@ -189,6 +192,7 @@ _HOMES = {
     "PcuConfig": "hw.arch.config",
     "RunResult": "sw.results",
     "TensorMap": "sw.tensor_map",
+    "Tuning": "sw.tuned",
     "units": "sw.hand_placement",
 }
 
@@ -205,11 +209,13 @@ def _late(action: str) -> Callable[..., Any]:
         from sim.image_run import run_image
         from sim.kernels import call
         from sim.run.api import compile_kernel, run_kernel
+        from sim.run.tuning import tune_kernel
 
         actions: dict[str, Callable[..., Any]] = {
             "call": call,
             "run": run_kernel,
             "compile": compile_kernel,
+            "tune": tune_kernel,
             "launch": run_image,
         }
         return actions[action](*arguments, **options)
@@ -217,7 +223,7 @@ def _late(action: str) -> Callable[..., Any]:
     return act
 
 
-for _action in ("call", "run", "compile", "launch"):
+for _action in _ALL_ACTIONS:
     _register(_action, _late(_action))
 
 

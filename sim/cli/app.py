@@ -29,6 +29,7 @@ COMMANDS = {
     "map": "sim.cli.commands.map",
     "verilog": "sim.cli.commands.verilog",
     "area": "sim.cli.commands.area",
+    "sweep": "sim.cli.commands.sweep",
     "bench": "sim.cli.commands.bench",
     "sim": "sim.cli.commands.sim",
     "prove": "sim.cli.commands.prove",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sw.compiled import Compiled
     from sw.known_parts import KnownParts
 
-__all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
+__all__ = ["KernelProgram", "compile_kernel", "problem_of", "run_kernel"]
 
 _CONFIG = Rule("a name, the path of a TOML file or a ChipConfig", path.take)
 _CONDITIONS = ("latency", "jitter", "stall", "error")
@@ -352,6 +352,29 @@ def compile_kernel(
     BadInputError
         If it cannot be lowered, or does not fit.
     """
+    problem, name = problem_of(
+        kernel, config, values, dtype=dtype, out=out, schedule=schedule, place_seed=place_seed
+    )
+    return KernelProgram(problem, name, progress=progress)
+
+
+def problem_of(
+    kernel: Kernel,
+    config: str | os.PathLike[str] | ChipConfig,
+    values: Mapping[str, Any],
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    schedule: Schedule | None = None,
+    place_seed: int = 1,
+) -> tuple[Problem, str]:
+    """The problem that the arguments of `compile_kernel` describe, and the name of its chip.
+
+    Raises
+    ------
+    BadInputError
+        If a value is none of a dimension or option, or the program breaks a rule.
+    """
     chip, name = _chip(config)
     _require_known(kernel, values, (*kernel.signature.dims, *kernel.options, *_COMPILE))
     dims = {each: values[each] for each in kernel.signature.dims if each in values}
@@ -365,4 +388,4 @@ def compile_kernel(
         schedule=Schedule() if schedule is None else schedule,
         place_seed=place_seed,
     )
-    return KernelProgram(problem, name, progress=progress)
+    return problem, name

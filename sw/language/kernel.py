@@ -27,6 +27,7 @@ from sw.language.signature import Argument, Signature, parse_signature
 from sw.language.tensor import TensorView
 from sw.language.trace import Recorder
 from sw.results import KernelProgram, RunResult
+from sw.tuned import Tuning
 
 __all__ = ["Kernel", "kernel", "register"]
 
@@ -290,6 +291,20 @@ class Kernel:
         """
         program: KernelProgram = self._act("compile")(self, config, schedule=schedule, **values)
         return program
+
+    def tune(self, config: Any = "small", **options: Any) -> Tuning:
+        """Find a faster schedule for a configuration; never slower than the compiler's own.
+
+        Parameters
+        ----------
+        config : str or configuration
+            The chip.
+        options
+            As of :meth:`compile`; ``trials``, the most schedules to compile (40), ``measured``, how
+            many of them to run (3), and ``backend``, ``rtl`` or ``emulator``.
+        """
+        tuning: Tuning = self._act("tune")(self, config, **options)
+        return tuning
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}: {self.signature.text}>"

@@ -198,7 +198,9 @@ def test_actions_are_registered_from_outside(monkeypatch):
     for action in (matmul, matmul.run, matmul.compile):
         with pytest.raises(tw.ProgramError, match="before `import tilewright`"):
             action()
-    with pytest.raises(ValueError, match="Action must be call, run, compile or launch, not 'walk'"):
+    with pytest.raises(
+        ValueError, match="Action must be one of call, run, compile, tune, launch, not 'walk'"
+    ):
         tw.register("walk", print)
     for name in ("call", "run", "compile"):
         tw.register(name, lambda kernel, *given, **options: (kernel, given, options))

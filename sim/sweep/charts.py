@@ -1,0 +1,143 @@
+"""Charts of a sweep by matplotlib: utilization, cycles against cost, and roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hw.arch.errors import MissingToolError
+
+__all__ = ["draw_charts", "require_matplotlib"]
+
+#: Equal records give equal files.
+_SETTINGS: Any = {"svg.hashsalt": "tilewright", "svg.fonttype": "none", "axes.grid": True}
+
+
+def require_matplotlib() -> None:
+    """Refuse charts if matplotlib is missing.
+
+    Raises
+    ------
+    MissingToolError
+        With the command that installs it.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        fix = "pip install 'tilewright[charts]'"
+        raise MissingToolError(
+            f"matplotlib is not installed; fix: {fix}, or leave out --charts",
+            where="--charts",
+            value="matplotlib",
+            rule=fix,
+        ) from error
+    del matplotlib
+
+
+def draw_charts(records: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Draw the charts of verified points as SVG files; returns those that have any.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        With fields ``label``, ``group``, ``cycles``, ``cost``, ``cost_unit``, ``front``,
+        ``utilization``, ``macs``, ``bytes``, ``peak_macs_per_cycle``, ``peak_bytes_per_cycle``.
+    folder : Path
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    drawn = []
+    with matplotlib.rc_context(_SETTINGS):
+        for name, draw in (
+            ("utilization", _utilization),
+            ("cycles_against_cost", _cycles_against_cost),
+            ("roofline", _roofline),
+        ):
+            height = 1.5 + 0.22 * len(records) if draw is _utilization else 5.0
+            figure, axes = pyplot.subplots(figsize=(8, max(3.0, height)), layout="constrained")
+            try:
+                if draw(axes, records):
+                    path = folder / f"{name}.svg"
+                    figure.savefig(path, metadata={"Date": None})
+                    drawn.append(path)
+            finally:
+                pyplot.close(figure)
+    return drawn
+
+
+def _utilization(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
+    """Bar per point with products: its share of the peak."""
+    shown = [each for each in records if each["utilization"]]
+    places = range(len(shown))
+    axes.barh(places, [each["utilization"] for each in shown], color="tab:blue")
+    axes.set_yticks(places, [each["label"] for each in shown], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("utilization: share of the chip's peak multiply-accumulates")
+    return bool(shown)
+
+
+def _cycles_against_cost(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
+    """A colour per problem; points of its front are filled and joined."""
+    for number, group in enumerate(dict.fromkeys(each["group"] for each in records)):
+        colour = f"C{number % 10}"
+        mine = [each for each in records if each["group"] == group]
+        best = sorted((each for each in mine if each["front"]), key=lambda each: each["cost"])
+        axes.scatter(
+            [each["cost"] for each in mine],
+            [each["cycles"] for each in mine],
+            edgecolors=colour,
+            facecolors="none",
+        )
+        axes.plot(
+            [each["cost"] for each in best],
+            [each["cycles"] for each in best],
+            "o-",
+            color=colour,
+            drawstyle="steps-post",
+            label=group,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(records[0]["cost_unit"] if records else "")
+    axes.set_ylabel("cycles")
+    if records:
+        axes.legend(fontsize=7, title="filled: Pareto front")
+    return bool(records)
+
+
+def _roofline(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
+    """Products by intensity, under the roof of each chip."""
+    shown = [each for each in records if each["macs"] and each["bytes"]]
+    roofs = dict.fromkeys(
+        (each["config"], each["peak_macs_per_cycle"], each["peak_bytes_per_cycle"])
+        for each in shown
+    )
+    for number, (config, macs, width) in enumerate(roofs):
+        colour = f"C{number % 10}"
+        ridge = macs / width
+        ends = [ridge / 16, ridge, ridge * 64]
+        roof = [min(macs, width * each) for each in ends]
+        axes.plot(ends, roof, color=colour, label=f"{config}, {macs} MAC/cycle")
+        mine = [
+            each
+            for each in shown
+            if (each["config"], each["peak_macs_per_cycle"]) == (config, macs)
+        ]
+        axes.scatter(
+            [each["macs"] / each["bytes"] for each in mine],
+            [each["macs"] / each["cycles"] for each in mine],
+            color=colour,
+            s=16,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("multiply-accumulates per byte moved")
+    axes.set_ylabel("multiply-accumulates per cycle")
+    if shown:
+        axes.legend(fontsize=7)
+    return bool(shown)
