@@ -17,8 +17,9 @@ from hw.lib.component import Component
 from hw.tma.host_port.command_slots import CommandSlots
 from hw.tma.host_port.front_end import TmaFrontEnd
 from hw.tma.host_port.traffic_counters import TrafficCounters
+from hw.tma.scratchpads.local_memory import connect_user, user_ports
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
-from hw.tma.standalone.tma_unit import TmaUnit, user_ports
+from hw.tma.standalone.tma_unit import TmaUnit
 
 __all__ = ["TmaTop"]
 
@@ -122,25 +123,13 @@ class TmaTop(Component):
             (registers.o_waits, unit.i_waits[own]),
             (unit.o_waits[own], registers.i_results),
             (unit.axi, wiring.flipped(self.axi)),
-            (wiring.flipped(self.i_writes), unit.i_writes),
-            (wiring.flipped(self.i_reads), unit.i_reads),
         ]
-        for number in range(own):
-            pairs += [
-                (wiring.flipped(self.i_operations[number]), unit.i_operations[number]),
-                (wiring.flipped(self.i_waits[number]), unit.i_waits[number]),
-                (unit.o_waits[number], wiring.flipped(self.o_waits[number])),
-            ]
-            m.d.comb += _copied(self.o_answers[number], unit.o_answers[number])
         for source, target in pairs:
             wiring.connect(m, source, target)
+        connect_user(m, self, unit)
         m.d.comb += [
-            *_copied(registers.i_answer, unit.o_answers[own]),
-            self.o_data.valid.eq(unit.o_data.valid),
-            self.o_data.data.eq(unit.o_data.data),
-            self.o_phases.eq(unit.o_phases),
-            self.o_flags.eq(unit.o_flags),
-            self.o_valid.eq(unit.o_valid),
+            registers.i_answer.valid.eq(unit.o_answers[own].valid),
+            registers.i_answer.payload.eq(unit.o_answers[own].payload),
             self.o_interrupt.eq(registers.o_interrupt),
             unit.i_abort.eq(registers.o_abort),
             slots.i_aborting.eq(unit.o_aborting),
@@ -163,8 +152,3 @@ class TmaTop(Component):
         ):
             m.d.comb += [channel.valid.eq(valid), channel.ready.eq(ready)]
         return m
-
-
-def _copied(target: Any, source: Any) -> list[Any]:
-    """Statements that give an answer on."""
-    return [target.valid.eq(source.valid), target.payload.eq(source.payload)]

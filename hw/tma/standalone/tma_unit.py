@@ -14,15 +14,9 @@ from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature
 from hw.lib.component import Component
-from hw.tma.barriers.barrier_bank import BarrierBank
-from hw.tma.barriers.barrier_layouts import (
-    barrier_answer_layout,
-    barrier_operation_layout,
-    barrier_result_layout,
-    barrier_wait_layout,
-)
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
+from hw.tma.scratchpads.local_memory import BANK_LIMITS, LocalMemory, connect_user, user_ports
 from hw.tma.standalone.abort_sequence import AbortSequence
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
 from hw.tma.standalone.box_loader import BoxLoader
@@ -33,36 +27,14 @@ from hw.tma.standalone.dispatcher import Dispatcher
 from hw.tma.standalone.field_writer import FieldWriter
 from hw.tma.standalone.linear_copy import LINEAR_ENTRIES
 from hw.tma.standalone.load_ends import LoadEnds
-from hw.tma.standalone.read_mux import ReadMux
 from hw.tma.standalone.store_ends import StoreEnds
 from hw.tma.standalone.tickets import TicketQueue
 from hw.tma.standalone.unit_commands import GROUP_BITS, completion_layout, unit_command_layout
-from hw.tma.standalone.vector_scratchpad import Scratchpad, scratchpad_write_layout
-from hw.tma.standalone.write_mux import WriteMux
+from hw.tma.standalone.unit_port import UnitPort
 
-__all__ = ["TmaUnit", "user_ports"]
+__all__ = ["TmaUnit"]
 
 _FEATURES = tuple(TmaFeature)
-_MOST = {"arrivals": limits.BARRIER_ARRIVALS.high, "tx_bytes": limits.BARRIER_TX_BYTES.high}
-
-
-def user_ports(sizes: TmaSizes, ports: int) -> dict[str, wiring.Member]:
-    """Members for the accelerator beside a unit: those of its scratchpad and its barriers."""
-    operations = stream.Signature(barrier_operation_layout(**_MOST))
-    answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**_MOST))})
-    read = wiring.Signature({"valid": Out(1), "data": Out(sizes.width_bits)})
-    return {
-        "i_operations": In(operations).array(ports),
-        "o_answers": Out(answer).array(ports),
-        "i_waits": In(stream.Signature(barrier_wait_layout)).array(ports),
-        "o_waits": Out(stream.Signature(barrier_result_layout)).array(ports),
-        "o_phases": Out(sizes.barriers),
-        "o_flags": Out(sizes.barriers),
-        "o_valid": Out(sizes.barriers),
-        "i_writes": In(stream.Signature(scratchpad_write_layout(sizes.width_bits, sizes.vectors))),
-        "i_reads": In(stream.Signature(range(sizes.vectors))),
-        "o_data": Out(read),
-    }
 
 
 class TmaUnit(Component):
@@ -181,7 +153,7 @@ class TmaUnit(Component):
             descriptors=sizes.descriptors,
         )
         completions = CompletionMux(sources=3)
-        abort = AbortSequence(barriers=self._sizes.barriers, **_MOST)
+        abort = AbortSequence(barriers=self._sizes.barriers, **BANK_LIMITS)
         m.submodules.abort = shared(abort)
         reset = abort.o_reset
         m.submodules.engine = shared(engine, reset=reset)
@@ -244,8 +216,7 @@ class TmaUnit(Component):
             dispatcher.i_code_of_replaced.eq(fields.o_code),
             fields.i_drain.eq(abort.o_drain),
         ]
-        self._share_reads(m, engine, cache, reset)
-        self._share_writes(m, engine, fields, reset)
+        self._share_port(m, engine, cache, fields, reset)
         m.d.comb += [
             abort.i_abort.eq(self.i_abort),
             abort.i_idle.eq(engine.o_idle & cache.o_idle & fields.o_idle),
@@ -264,52 +235,33 @@ class TmaUnit(Component):
         completions: CompletionMux,
         abort: AbortSequence,
     ) -> None:
-        """Scratchpad, its boxes, and their ends, with the bank of barriers."""
+        """Boxes into the local memory and out of it, and their ends."""
         layouts = self._layouts
-        scratchpad = Scratchpad(width_bits=layouts.width_bits, vectors=self._sizes.vectors)
+        local = LocalMemory(self._sizes, ports=self._ports)
         loader = BoxLoader(layouts, vectors=self._sizes.vectors)
         storer = BoxStorer(layouts, vectors=self._sizes.vectors)
-        loads = LoadEnds(unit_shift=layouts.unit_shift, **_MOST)
+        loads = LoadEnds(unit_shift=layouts.unit_shift, **BANK_LIMITS)
         stores = StoreEnds()
-        ports = self._ports
-        bank = BarrierBank(barriers=self._sizes.barriers, ports=1 + ports, waiters=ports, **_MOST)
-        m.submodules.scratchpad = shared(scratchpad)
-        m.submodules.bank = shared(bank)
+        m.submodules.local = shared(local)
         for part in (loader, storer, loads, stores):
             name = type(part).__name__.lower()
             m.submodules[name] = shared(part, reset=abort.o_reset)
         for source, target in (
             (tickets[0], loader.i_tickets),
             (engine.o_loaded[0], loader.i_stream),
-            (loader.o_writes, scratchpad.i_box_write),
+            (loader.o_writes, local.i_box_write),
             (loader.o_loaded, loads.i_loaded),
             (loads.o_completions, completions.i_streams[1]),
             (tickets[1], storer.i_tickets),
-            (storer.o_reads, scratchpad.i_box_read),
+            (storer.o_reads, local.i_box_read),
             (storer.o_stream, engine.i_vectors[0]),
             (storer.o_ended, stores.i_ended),
             (stores.o_completions, completions.i_streams[2]),
-            *(
-                (wiring.flipped(self.i_operations[number]), bank.i_operations[1 + number])
-                for number in range(ports)
-            ),
-            *(
-                (wiring.flipped(self.i_waits[number]), bank.i_waits[number])
-                for number in range(ports)
-            ),
-            *(
-                (bank.o_waits[number], wiring.flipped(self.o_waits[number]))
-                for number in range(ports)
-            ),
-            (wiring.flipped(self.i_writes), scratchpad.i_writes),
-            (wiring.flipped(self.i_reads), scratchpad.i_reads),
         ):
             wiring.connect(m, source, target)
-        for number, answer in enumerate(self.o_answers):
-            given = bank.o_answers[1 + number]
-            m.d.comb += [answer.valid.eq(given.valid), answer.payload.eq(given.payload)]
+        connect_user(m, self, local)
         # The unit's own port: bytes of loads, and flags when nothing of them is left.
-        own, raised, landed = bank.i_operations[0], abort.o_operation, loads.o_operation
+        own, raised, landed = local.i_own_operations, abort.o_operation, loads.o_operation
         m.d.comb += [
             own.valid.eq(raised.valid | landed.valid),
             own.payload.eq(Mux(raised.valid, raised.payload, landed.payload)),
@@ -318,66 +270,31 @@ class TmaUnit(Component):
         ]
         m.d.comb += [
             loader.i_response.eq(engine.o_loaded_response),
-            storer.i_data.eq(scratchpad.o_box_data),
+            storer.i_data.eq(local.o_box_data),
             stores.i_stored.eq(engine.o_stored),
             stores.i_response.eq(engine.o_stored_response),
             self.o_groups_read.eq(stores.o_groups_read),
             self.o_groups_stored.eq(stores.o_groups_stored),
-            loads.i_answer.valid.eq(bank.o_answers[0].valid),
-            loads.i_answer.payload.eq(bank.o_answers[0].payload),
-            self.o_phases.eq(bank.o_phases),
-            self.o_flags.eq(bank.o_flags),
-            self.o_valid.eq(bank.o_valid),
-            self.o_data.valid.eq(scratchpad.o_data.valid),
-            self.o_data.data.eq(scratchpad.o_data.data),
+            loads.i_answer.valid.eq(local.o_own_answers.valid),
+            loads.i_answer.payload.eq(local.o_own_answers.payload),
         ]
 
-    def _share_reads(
-        self, m: Module, engine: TmaEngine, cache: DescriptorCache, reset: Signal
+    def _share_port(
+        self,
+        m: Module,
+        engine: TmaEngine,
+        cache: DescriptorCache,
+        fields: FieldWriter,
+        reset: Signal,
     ) -> None:
-        """Reads of boxes and of descriptors on the AXI4 port."""
-        layouts = self._layouts
-        reads = ReadMux(
-            data_bits=layouts.width_bits,
-            address_bits=layouts.address_bits,
-            read_ids=self._sizes.read_ids,
-        )
-        m.submodules.reads = shared(reads, reset=reset)
-        wiring.connect(m, cache.axi, reads.i_descriptors)
-        _join(m, engine.axi, reads.i_boxes)
-        self._drive_port(m, reads.axi)
-
-    def _share_writes(
-        self, m: Module, engine: TmaEngine, fields: FieldWriter, reset: Signal
-    ) -> None:
-        """Writes of boxes and of fields of descriptors on the AXI4 port."""
-        layouts = self._layouts
-        writes = WriteMux(
-            data_bits=layouts.width_bits,
-            address_bits=layouts.address_bits,
-            id_bits=self._sizes.id_bits,
-        )
-        m.submodules.writes = shared(writes, reset=reset)
-        wiring.connect(m, fields.axi, writes.i_fields)
-        m.d.comb += [writes.i_asks.eq(fields.o_asks), fields.i_granted.eq(writes.o_granted)]
-        _join(m, engine.axi, writes.i_stores)
-        self._drive_port(m, writes.axi)
-
-    def _drive_port(self, m: Module, manager: Any) -> None:
-        """Connect a half of the port, with the attributes of its bursts."""
-        attributes = self._attributes
-        _join(m, manager, self.axi)
-        for wire in manager.signature.members:
-            if wire in attributes.constants:
-                m.d.comb += getattr(self.axi, wire).eq(attributes.constants[wire])
-            elif wire in ("arid", "awid"):
-                # A multiple of the number of IDs: the low bits of answers are the unit's.
-                m.d.comb += getattr(self.axi, wire).eq(getattr(manager, wire) | attributes.first_id)
-
-
-def _join(m: Module, manager: Any, port: Any) -> None:
-    """Connect a manager to a port, as far as both have the wires."""
-    for wire, member in manager.signature.members.items():
-        if wire in port.signature.members:
-            inner, outer = getattr(manager, wire), getattr(port, wire)
-            m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)
+        """AXI4 port of boxes, of descriptors and of their fields."""
+        port = UnitPort(self._sizes, self._attributes)
+        m.submodules.port = shared(port, reset=reset)
+        for source, target in (
+            (engine.axi, port.i_boxes),
+            (cache.axi, port.i_descriptors),
+            (fields.axi, port.i_fields),
+            (port.axi, wiring.flipped(self.axi)),
+        ):
+            wiring.connect(m, source, target)
+        m.d.comb += [port.i_asks.eq(fields.o_asks), fields.i_granted.eq(port.o_granted)]

@@ -1,0 +1,1 @@
+"""Scratchpads of a stand-alone TMA unit, with the barriers of each."""
