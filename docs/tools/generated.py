@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from docs.tools import area_tables, chip_tables, contract_tables, softmax_tables
+from docs.tools import area_tables, chip_tables, contract_tables, softmax_tables, tma_tables
 from docs.tools.markdown import table
 from hw.arch.counters import counter_table
 from hw.arch.registers.chip_registers import REGISTERS
@@ -53,6 +53,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "tma-registers": Generated(
             "docs/tma_unit.md", functools.partial(register_table, TMA_REGISTERS), slow=False
         ),
+        "reductions": Generated("docs/tma_reductions.md", tma_tables.reductions, slow=False),
         "counters": Generated("docs/chip.md", counter_table, slow=False),
         "element-operations": Generated("docs/ir.md", element_table, slow=False),
         "number-formats": Generated("docs/numerics.md", format_table, slow=False),

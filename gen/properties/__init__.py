@@ -8,6 +8,7 @@ from gen.properties.bank_phases import BankCompletes
 from gen.properties.bank_waits import WaitsEnd
 from gen.properties.barriers import BarrierCompletes
 from gen.properties.burst_bounds import BurstsStayInside
+from gen.properties.interlocks import PagesHaveOneHolder
 from gen.properties.streams import (
     BufferIsAQueue,
     FilterTakesItsOwn,
@@ -27,6 +28,8 @@ _BARRIER = {"arrivals": 3, "tx_bytes": 7}
 _BANK = {"barriers": 3} | _BARRIER
 #: As wide as a bank can be.
 _WIDE = {"barriers": 3, "arrivals": BARRIER_ARRIVALS.high, "tx_bytes": BARRIER_TX_BYTES.high}
+#: As many pages as ports: which of them are equal is all that the interlock looks at.
+_INTERLOCK = {"ports": 4, "page_bits": 2}
 _NO_PHASE = "no phase of a bank is lost, counted twice or skipped"
 
 #: Every property, in the order of proof.
@@ -84,5 +87,12 @@ PROPERTIES = (
         faults=0,
     ),
     *TMA_PROPERTIES,
+    Property(
+        "reduction_interlock",
+        "a page has one holder, and those that wait are served in order",
+        _INTERLOCK,
+        lambda: PagesHaveOneHolder(**_INTERLOCK),
+        method="PDR",
+    ),
     *ARRAY_PROPERTIES,
 )

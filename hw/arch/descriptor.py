@@ -120,6 +120,8 @@ class TmaFeature(enum.Enum, shape=8):
     CONTINUED_BOXES = 6
     #: Boxes of the pixels that a filter's tap needs.
     IM2COL = 7
+    #: Stores whose elements are combined with those in memory.
+    REDUCE = 8
 
 
 class Mode(enum.Enum, shape=8):

@@ -24,6 +24,7 @@ __all__ = [
     "DESCRIPTOR_COUNT",
     "FABRIC_ROWS",
     "FINGERPRINT",
+    "INTERLOCK_PORTS",
     "LANDING_BEATS",
     "LANES",
     "LINK_BITS",
@@ -105,6 +106,8 @@ BARRIERS = Domain(1, 256)
 BARRIER_PORTS = Domain(1, 16)
 #: Waiters of a bank of barriers.
 BARRIER_WAITERS = Domain(1, 16)
+#: TMA units that share an interlock of reducing stores.
+INTERLOCK_PORTS = Domain(2, 16)
 #: Descriptors that the cache of a stand-alone TMA unit holds.
 CACHED_DESCRIPTORS = Domain(2, 64)
 #: Commands of a stand-alone TMA unit in flight, or with completions that the host did not read.

@@ -24,6 +24,7 @@ from hw.tma.commands import BOX_UNITS_BITS, tagged_command_layout
 from hw.tma.descriptor_rules import descriptor_rules
 from hw.tma.im2col.im2col_fields import offset_rules, offsets_of
 from hw.tma.layouts import TmaLayouts
+from hw.tma.reduction.reduction_fields import reduction_request, reduction_rules
 
 __all__ = ["BoxReader"]
 
@@ -86,6 +87,7 @@ class BoxReader(Component):
         self._four = Signal()
         self._offsets = Signal(OFFSETS_BITS)
         self._im2col = Signal()
+        self._reduction: Any = Signal(reduction_request)
         levels = data.ArrayLayout(layouts.address_bits, MAX_RANK - 2)
         self._levels: Any = Signal(levels)
         commands = tagged_command_layout(descriptors, layouts.streams, layouts.features)
@@ -125,6 +127,8 @@ class BoxReader(Component):
         if self._walks_pixels:
             m.d.comb += self._im2col.eq(self.i_descriptor.mode == Mode.IM2COL.value)
             rules += offset_rules(self.i_descriptor, self._im2col, self._offsets)
+        if TmaFeature.REDUCE in self._layouts.features:
+            rules += reduction_rules(self.i_descriptor, self._reduction)
         for index, (error, broken) in enumerate(rules):
             with m.If(broken) if index == 0 else m.Elif(broken):
                 m.d.comb += code.eq(error.value)
@@ -156,6 +160,8 @@ class BoxReader(Component):
                 ]
             if self._walks_pixels:
                 m.d.sync += self._offsets.eq(command.command.offsets)
+            if TmaFeature.REDUCE in self._layouts.features:
+                m.d.sync += self._reduction.eq(command.command.reduction)
         with m.If(checking):
             m.d.comb += self.o_error.eq(code)
             m.d.sync += [checking.eq(0), working.eq(code == TmaError.NONE.value)]
@@ -349,6 +355,9 @@ class BoxReader(Component):
                 box.steps[index - 1].eq(Mux(fields.rank > index, fields.element_strides[index], 1))
                 for index in range(1, MAX_RANK)
             ]
+        if TmaFeature.REDUCE in features:
+            m.d.comb += box.reduction.request.eq(self._reduction)
+            m.d.comb += box.reduction.format.eq(fields.format)
         if self._walks_pixels:
             pixels: Any = box.pixels
             m.d.comb += [

@@ -141,5 +141,7 @@ class BoxWalker(Component):
         ]
         if self._layouts.packs:
             m.d.comb += row.plan.units.eq(box.units)
+        if TmaFeature.REDUCE in self._layouts.features:
+            m.d.comb += row.reduction.eq(box.reduction)
         if TmaFeature.NAN_FILL in self._layouts.features:
             m.d.comb += row.plan.fill.eq(box.fill)

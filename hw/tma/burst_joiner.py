@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -29,7 +29,7 @@ class BurstJoiner(Component):
     outstanding : int
         Most bursts in flight.
     by_box : bool
-        Join no bursts of two boxes.
+        Join no bursts of two boxes, unless the first ends outside its tensor.
 
     Members
     -------
@@ -50,6 +50,7 @@ class BurstJoiner(Component):
         self, layouts: TmaLayouts, *, burst_beats: int, outstanding: int, by_box: bool
     ) -> None:
         assert TmaFeature.JOINED_BURSTS in layouts.features
+        self._reduces = TmaFeature.REDUCE in layouts.features
         self._burst_beats = burst_beats
         self._by_box = by_box
         super().__init__(
@@ -70,7 +71,9 @@ class BurstJoiner(Component):
         joins = Signal()
         following = Signal.like(held.address)
         within = (self._burst_beats - 1).bit_length()
-        apart = held.ends if self._by_box else 0
+        apart: Value = held.ends if self._by_box else Const(0)
+        if self._reduces:
+            apart |= given.reduction != held.reduction
         m.d.comb += [
             following.eq(held.address + held.length + 1),
             joins.eq(

@@ -92,6 +92,8 @@ class BurstSplitter(Component):
         ]
         if TmaFeature.JOINED_BURSTS in self._layouts.features:
             m.d.comb += burst.ends.eq(row.plan.last & cut.ends)
+        if TmaFeature.REDUCE in self._layouts.features:
+            m.d.comb += burst.reduction.eq(row.reduction)
         with m.If(bursts.valid & bursts.ready):
             m.d.sync += [
                 started.eq(~cut.ends),

@@ -6,6 +6,7 @@ from amaranth.lib import data
 from hw.arch.boxes.im2col_box import OFFSETS_BITS
 from hw.arch.descriptor import MAX_RANK, TmaFeature
 from hw.arch.launch import REPEAT_BITS
+from hw.tma.reduction.reduction_fields import reduction_request
 
 __all__ = ["BOX_UNITS_BITS", "command_layout", "tagged_command_layout"]
 
@@ -23,6 +24,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
     a swizzle if its place is not ``aligned`` to the pattern. With `TmaFeature.CONTINUED_BOXES`, a
     box that ``continues`` goes on with that of the next command; one of ``four`` rows has one.
     With `TmaFeature.IM2COL`, ``offsets`` are those of `hw.arch.boxes.im2col_box.packed_offsets`.
+    With `TmaFeature.REDUCE`, a store has the ``reduction`` of its elements.
     """
     place = {}
     if TmaFeature.PARALLEL_BOXES in features:
@@ -31,6 +33,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
     if TmaFeature.CONTINUED_BOXES in features:
         parts = {"continues": 1, "four": 1}
     offsets = {"offsets": OFFSETS_BITS} if TmaFeature.IM2COL in features else {}
+    reduction = {"reduction": reduction_request} if TmaFeature.REDUCE in features else {}
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
@@ -40,6 +43,7 @@ def command_layout(descriptors: int, features: tuple[TmaFeature, ...] = ()) -> d
             **place,
             **parts,
             **offsets,
+            **reduction,
         }
     )
 

@@ -1,6 +1,7 @@
 """TMA engine: load and store engine on one AXI4 port, with a shared descriptor file."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -19,6 +20,7 @@ from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import DescriptorFile, descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
 from hw.tma.load import LoadEngine, id_bits_of
+from hw.tma.reduction.reduction_fields import reduction_layout
 from hw.tma.store import StoreEngine
 
 __all__ = ["TmaEngine"]
@@ -67,6 +69,8 @@ class TmaEngine(Component):
     o_loaded_response, o_stored_response
         Responses that failed, of the box whose last vector ``o_loaded`` has and of the one that
         ``o_stored`` reports: bit 0 SLVERR, bit 1 DECERR; present with the reports.
+    o_reduction, i_failed_read
+        As of :class:`hw.tma.store.StoreEngine`; present with `TmaFeature.REDUCE`.
     o_stored
         One bit per store stream, high for one cycle per box that has become visible in memory.
     axi : AXI4 manager port
@@ -93,6 +97,8 @@ class TmaEngine(Component):
     o_store_reports: stream.Interface
     o_loaded_response: Signal
     o_stored_response: Signal
+    o_reduction: Any
+    i_failed_read: Signal
     o_stored: Signal
     axi: Axi4Interface
     i_drain: Signal
@@ -132,7 +138,11 @@ class TmaEngine(Component):
         reports: dict[str, wiring.Member] = {}
         if self._reports:
             reports = {f"o_{side}_reports": report for side in ("load", "store")}
-            reports |= {f"o_{side}_response": Out(2) for side in ("loaded", "stored")}
+            reports["o_loaded_response"] = Out(2)
+            reports["o_stored_response"] = Out(self._stored.stored_bits)
+        self._reduces = TmaFeature.REDUCE in features
+        if self._reduces:
+            reports |= {"o_reduction": Out(reduction_layout), "i_failed_read": In(1)}
         super().__init__(
             {
                 "i_descriptor_write": In(words),
@@ -205,6 +215,11 @@ class TmaEngine(Component):
             m.d.comb += [
                 self.o_loaded_response.eq(load.o_loaded_response),
                 self.o_stored_response.eq(store.o_stored_response),
+            ]
+        if self._reduces:
+            m.d.comb += [
+                self.o_reduction.eq(store.o_reduction),
+                store.i_failed_read.eq(self.i_failed_read),
             ]
         m.d.comb += [
             self.o_stored.eq(store.o_stored),

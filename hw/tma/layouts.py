@@ -12,6 +12,7 @@ from hw.arch.boxes.im2col_box import OFFSETS_BITS, PIXELS_PER_COLUMN
 from hw.arch.descriptor import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, TmaFeature
 from hw.lib.bursts import longest_burst
 from hw.tma.commands import BOX_UNITS_BITS
+from hw.tma.reduction.reduction_fields import reduction_layout
 
 __all__ = ["MAX_ROW_BYTES", "TmaLayouts"]
 
@@ -84,7 +85,8 @@ class TmaLayouts:
         each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
         indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
         bytes, ``steps`` are the element strides. ``vectors``, ``units`` and ``fill`` are `plan`'s.
-        It ``continues`` with the next one. If it has ``pixels``, see there.
+        It ``continues`` with the next one. If it has ``pixels``, see there. Its ``reduction`` is
+        that of every burst.
         """
         outer = MAX_RANK - 1
         more: dict[str, Any] = {}
@@ -110,6 +112,7 @@ class TmaLayouts:
                 **self._units,
                 **self._fill,
                 **more,
+                **self._reduction,
             }
         )
 
@@ -155,8 +158,17 @@ class TmaLayouts:
         return data.StructLayout({"code": 8, "swizzle": 2, "units": BOX_UNITS_BITS})
 
     @property
+    def _reduction(self) -> dict[str, Any]:
+        return {"reduction": reduction_layout} if TmaFeature.REDUCE in self.features else {}
+
+    @property
     def _response(self) -> dict[str, int]:
         return {"response": 2} if TmaFeature.PARALLEL_BOXES in self.features else {}
+
+    @property
+    def stored_bits(self) -> int:
+        """Bits of the response to a stored box: SLVERR, DECERR, and the same of its reads."""
+        return 4 if TmaFeature.REDUCE in self.features else 2
 
     @property
     def beat(self) -> data.StructLayout:
@@ -197,6 +209,7 @@ class TmaLayouts:
                 "plan": self.plan,
                 "address": self.address_bits - self.beat_shift,
                 "beats": range(MAX_ROW_BYTES // self.beat_bytes + 2),
+                **self._reduction,
             }
         )
 
@@ -208,7 +221,12 @@ class TmaLayouts:
         """
         ends = {"ends": 1} if TmaFeature.JOINED_BURSTS in self.features else {}
         return data.StructLayout(
-            {"address": self.address_bits - self.beat_shift, "length": 8, **ends}
+            {
+                "address": self.address_bits - self.beat_shift,
+                "length": 8,
+                **ends,
+                **self._reduction,
+            }
         )
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,6 +17,7 @@ from hw.tma.box_engine import BoxEngine
 from hw.tma.burst_joiner import BurstJoiner
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import VectorsToBeats
+from hw.tma.reduction.reduction_fields import reduction_layout
 from hw.tma.row_packing import RowUnpacker
 
 __all__ = ["StoreEngine"]
@@ -48,6 +49,10 @@ class StoreEngine(BoxEngine):
     o_stored_response
         With `o_stored`: bit 0 if a burst of the box was answered with SLVERR, bit 1 if one was
         with DECERR; present with `TmaFeature.PARALLEL_BOXES`.
+    o_reduction, i_failed_read
+        Reduction of the burst whose address is on the port, and whether the response there is that
+        of the burst's read; with `TmaFeature.REDUCE`. Then `o_stored_response` has the bits of
+        reads above those of writes.
     axi : write half of an AXI4 manager port
     i_drain
         Open no new burst; complete an open one with empty strobes.
@@ -56,13 +61,18 @@ class StoreEngine(BoxEngine):
     i_streams: Sequence[stream.Interface]
     o_stored: Signal
     o_stored_response: Signal
+    o_reduction: Any
+    i_failed_read: Signal
     axi: Axi4WriteInterface
 
     def __init__(self, layouts: TmaLayouts, *, outstanding: int, descriptors: int) -> None:
         width_bits, streams = layouts.width_bits, layouts.streams
-        response = {}
+        self._reduces = TmaFeature.REDUCE in layouts.features
+        response: dict[str, wiring.Member] = {}
         if TmaFeature.PARALLEL_BOXES in layouts.features:
-            response = {"o_stored_response": Out(2)}
+            response = {"o_stored_response": Out(layouts.stored_bits)}
+        if self._reduces:
+            response |= {"o_reduction": Out(reduction_layout), "i_failed_read": In(1)}
         super().__init__(
             layouts,
             outstanding=outstanding,
@@ -128,9 +138,12 @@ class StoreEngine(BoxEngine):
             self.o_stored.eq(Mux(done, 1 << record.stream, 0)),
         ]
         if self._reports:
-            failures = Signal(2)
-            latest = Signal(2)
-            m.d.comb += latest.eq(failures | Mux(answered, failed_bits(axi.bresp), 0))
+            failures = Signal(layouts.stored_bits)
+            latest = Signal(layouts.stored_bits)
+            failed: Value = failed_bits(axi.bresp)
+            if self._reduces:
+                failed = Mux(self.i_failed_read, failed << 2, failed)
+            m.d.comb += latest.eq(failures | Mux(answered, failed, 0))
             m.d.sync += [
                 failures.eq(Mux(done, 0, latest)),
                 self.o_stored_response.eq(latest),
@@ -194,6 +207,8 @@ class StoreEngine(BoxEngine):
         axi = self.axi
         address: Any = addresses.payload
         beat: Any = beats.payload
+        if self._reduces:
+            m.d.comb += self.o_reduction.eq(address.reduction)
         m.d.comb += write_constants(axi)
         m.d.comb += [
             axi.awvalid.eq(addresses.valid),

@@ -27,6 +27,7 @@ from sim.run.job import Job, Problem
 from sim.run.report import Outcome
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
+from tests.hw.tma.reduction.reduction_stand import ReductionStand
 from tests.hw.units import LANE_SETS, lane_chip
 from tests.must.mutants import copy_of_tree
 from tests.native.stream_model import StreamModel
@@ -184,6 +185,16 @@ def wheel_environment(tmp_path_factory):
             (packages / package.name).symlink_to(package)
     (site / "dependencies.pth").write_text(f"{packages}\n")
     return folder
+
+
+@pytest.fixture(scope="session")
+def reducing_units(heavy_lock):
+    """Model of four TMA units at one interlock."""
+    stand = ReductionStand(4)
+    with heavy_lock():
+        model = StreamModel(emit(stand), stand)
+    with model:
+        yield model
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from hw.arch.registers.register_fields import Field, Register, RegisterAccess, w
 
 __all__ = [
     "COMMAND_ID_BITS",
+    "REDUCTION_BITS",
     "TMA_ADDRESS_BITS",
     "TMA_ID",
     "TMA_MAP_VERSION",
@@ -13,6 +14,8 @@ __all__ = [
 
 #: Width of a command's identifier.
 COMMAND_ID_BITS = 16
+#: Width of a `ReductionOperation`; a command may have a code of none.
+REDUCTION_BITS = 3
 #: Address space of the register port: 4 KiB; SLVERR beyond the last register.
 TMA_ADDRESS_BITS = 12
 #: "TMAU" in memory order.
@@ -184,6 +187,7 @@ TMA_REGISTERS: tuple[Register, ...] = (
             Field("error", 8, 8, _RO, "0, or a `BarrierError`"),
         ),
     ),
+    word_register("REDUCTION", 0x74, _RW, "`ReductionOperation` of REDUCE", REDUCTION_BITS),
     word_register("OFFSETS", 0x78, _RW, "offsets of an im2col command, of W in the low bits", 16),
     *_count("READ_BYTES", 0x80, "bytes of the beats read"),
     *_count("WRITTEN_BYTES", 0x88, "bytes of the beats written"),

@@ -48,7 +48,7 @@ _KEPT = (
     "WAIT_CYCLES",
 )
 #: Registers that are kept, too, but refuse a value that has more bits.
-_COUNTS = ("OFFSETS", "BARRIER_ARRIVALS", "BARRIER_BYTES")
+_COUNTS = ("REDUCTION", "OFFSETS", "BARRIER_ARRIVALS", "BARRIER_BYTES")
 
 
 class TmaFrontEnd(Component):
@@ -178,6 +178,7 @@ class TmaFrontEnd(Component):
             command.descriptor.eq(pointer | pointer[self._sizes.address_bits :].any()),
             command.local.eq(local | local[LOCAL_BITS:].any()),
             command.offsets.eq(kept["OFFSETS"]),
+            command.reduction.eq(kept["REDUCTION"]),
             command.barrier.eq(signal.barrier),
             command.signals.eq(signal.signals),
             *(

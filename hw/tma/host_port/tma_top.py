@@ -17,6 +17,7 @@ from hw.lib.component import Component
 from hw.tma.host_port.command_slots import CommandSlots
 from hw.tma.host_port.front_end import TmaFrontEnd
 from hw.tma.host_port.traffic_counters import TrafficCounters
+from hw.tma.reduction.reduction_interlock import interlock_signature
 from hw.tma.scratchpads.local_memory import connect_user, user_ports
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
 from hw.tma.standalone.tma_unit import TmaUnit
@@ -37,6 +38,8 @@ class TmaTop(Component):
         (`limits.COMMAND_SLOTS`).
     attributes : AxiAttributes
         Of all bursts.
+    reduces : bool
+        As of :class:`hw.tma.standalone.tma_unit.TmaUnit`.
 
     Members
     -------
@@ -46,6 +49,8 @@ class TmaTop(Component):
         High while an interrupt that is enabled has its cause.
     axi : AXI4 manager port
         As of :class:`hw.tma.standalone.tma_unit.TmaUnit`.
+    interlock : :func:`hw.tma.reduction.reduction_interlock.interlock_signature`
+        With ``reduces``.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
@@ -61,6 +66,7 @@ class TmaTop(Component):
     host: AxiLiteInterface
     o_interrupt: Signal
     axi: Axi4Interface
+    interlock: Any
     i_writes: stream.Interface
     i_reads: stream.Interface
     o_data: Any
@@ -79,6 +85,7 @@ class TmaTop(Component):
         ports: int = 1,
         commands: int = 64,
         attributes: AxiAttributes = DEFAULT_ATTRIBUTES,
+        reduces: bool = False,
     ) -> None:
         # The unit and the registers have a port of their own.
         Domain(1, limits.BARRIER_PORTS.high - 2).require("Ports of the accelerator", ports)
@@ -87,6 +94,8 @@ class TmaTop(Component):
         self._ports = ports
         self._commands = commands
         self._attributes = attributes
+        self._reduces = reduces
+        interlock = interlock_signature(sizes.address_bits)
         super().__init__(
             {
                 "host": In(AxiLiteSignature(address_bits=TMA_ADDRESS_BITS)),
@@ -98,6 +107,7 @@ class TmaTop(Component):
                         id_bits=attributes.id_bits(sizes),
                     )
                 ),
+                **({"interlock": Out(interlock)} if reduces else {}),
                 **user_ports(sizes, ports),
             }
         )
@@ -105,7 +115,7 @@ class TmaTop(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         sizes, own = self._sizes, self._ports
-        unit = TmaUnit(sizes, ports=own + 1, attributes=self._attributes)
+        unit = TmaUnit(sizes, ports=own + 1, attributes=self._attributes, reduces=self._reduces)
         slots = CommandSlots(address_bits=sizes.address_bits, slots=self._commands)
         registers = TmaFrontEnd(sizes)
         counters = TrafficCounters(width_bits=sizes.width_bits)
@@ -124,6 +134,8 @@ class TmaTop(Component):
             (unit.o_waits[own], registers.i_results),
             (unit.axi, wiring.flipped(self.axi)),
         ]
+        if self._reduces:
+            pairs.append((unit.interlock, wiring.flipped(self.interlock)))
         for source, target in pairs:
             wiring.connect(m, source, target)
         connect_user(m, self, unit)

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import DESCRIPTOR_BYTES
+from hw.arch.descriptor import DESCRIPTOR_BYTES, TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.arch.registers.tma_registers import COMMAND_ID_BITS
 from hw.emit.shared import shared
@@ -91,6 +91,9 @@ class Dispatcher(Component):
         self._layouts = layouts
         self._vectors = vectors
         self._descriptors = descriptors
+        self._reduces = TmaFeature.REDUCE in layouts.features
+        stores = (*_BOXES[1], TmaOperation.REDUCE) if self._reduces else _BOXES[1]
+        self._boxes = (_BOXES[0], stores)
         self._given = unit_command_layout(layouts.address_bits)
         commands = command_layout(descriptors, layouts.features)
         super().__init__(
@@ -171,7 +174,7 @@ class Dispatcher(Component):
         replaced = self._replace(m, head, asks, fault)
         with m.If(head.valid):
             with m.Switch(command.operation):
-                for side, operations in enumerate(_BOXES):
+                for side, operations in enumerate(self._boxes):
                     with m.Case(*operations):
                         more = command.operation == operations[1]
                         self._move(m, side, head, refused, part, more)
@@ -317,6 +320,15 @@ class Dispatcher(Component):
             m.d.sync += ended.eq(0)
         return ended
 
+    def _reduction(self, command: Any, given: Any) -> list[Any]:
+        """Statements of the reduction of a box."""
+        if not self._reduces:
+            return []
+        return [
+            given.reduction.combines.eq(command.operation == TmaOperation.REDUCE),
+            given.reduction.operation.eq(command.reduction),
+        ]
+
     def _misplaced(self, command: Any) -> Value:
         """Whether the place of a box is none of a vector of the scratchpad."""
         shift = self._layouts.beat_shift
@@ -349,5 +361,6 @@ class Dispatcher(Component):
                 # The row of a part; without parts, coordinate 1.
                 given.coordinates[1].eq(command.coordinates[1 + part]),
                 given.most_units.eq(Mux(discards, -1, Mux(misplaced, 0, room))),
+                *self._reduction(command, given),
                 given.aligned.eq(discards | ~command.local[: (_ALIGNED - 1).bit_length()].any()),
             ]

@@ -20,6 +20,11 @@ __all__ = ["StoreEnds"]
 class StoreEnds(Component):
     """Ends of stores and of groups: each is complete when all before it are.
 
+    Parameters
+    ----------
+    response_bits : int
+        Bits of the response to a box: SLVERR and DECERR of its writes, and maybe of its reads.
+
     Members
     -------
     i_ended : stream of :data:`hw.tma.standalone.box_storer.read_layout`
@@ -37,12 +42,13 @@ class StoreEnds(Component):
     o_groups_read: Signal
     o_groups_stored: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, *, response_bits: int = 2) -> None:
+        self._response_bits = response_bits
         super().__init__(
             {
                 "i_ended": In(stream.Signature(read_layout)),
                 "i_stored": In(1),
-                "i_response": In(2),
+                "i_response": In(response_bits),
                 "o_completions": Out(stream.Signature(completion_layout)),
                 "o_groups_read": Out(GROUP_BITS),
                 "o_groups_stored": Out(GROUP_BITS),
@@ -53,7 +59,7 @@ class StoreEnds(Component):
         m = Module()
         queue = Queue(read_layout, depth=TICKETS)
         # A store is in the queue before it is stored, so there is room for every response.
-        stored = Queue(2, depth=TICKETS + 1)
+        stored = Queue(self._response_bits, depth=TICKETS + 1)
         m.submodules.queue = shared(queue)
         m.submodules.stored = shared(stored)
         wiring.connect(m, wiring.flipped(self.i_ended), queue.i_stream)
@@ -77,6 +83,12 @@ class StoreEnds(Component):
             m.d.comb += completion.code.eq(
                 Mux(response[1], TmaError.WRITE_DECERR.value, TmaError.WRITE_SLVERR.value)
             )
+        if self._response_bits > 2:
+            reads = response[2:]
+            with m.If(waits & reads.any()):
+                m.d.comb += completion.code.eq(
+                    Mux(reads[1], TmaError.READ_DECERR.value, TmaError.READ_SLVERR.value)
+                )
         with m.If(self.i_ended.valid & self.i_ended.ready & given.commits):
             m.d.sync += self.o_groups_read.eq(self.o_groups_read + 1)
         with m.If(ended.ready & end.commits):

@@ -12,10 +12,12 @@ from hw.arch.checks import Domain
 from hw.arch.descriptor import TmaFeature
 from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
-from hw.lib.axi import Axi4Interface, Axi4Signature
+from hw.lib.axi import Axi4Interface, Axi4ReadInterface, Axi4Signature
 from hw.lib.component import Component
 from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
+from hw.tma.reduction.reducing_port import ReducingPort
+from hw.tma.reduction.reduction_interlock import interlock_signature
 from hw.tma.scratchpads.local_memory import BANK_LIMITS, LocalMemory, connect_user, user_ports
 from hw.tma.standalone.abort_sequence import AbortSequence
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
@@ -34,7 +36,7 @@ from hw.tma.standalone.unit_port import UnitPort
 
 __all__ = ["TmaUnit"]
 
-_FEATURES = tuple(TmaFeature)
+_FEATURES = tuple(each for each in TmaFeature if each is not TmaFeature.REDUCE)
 
 
 class TmaUnit(Component):
@@ -47,6 +49,8 @@ class TmaUnit(Component):
         Ports of barrier operations, and waiters, of the user.
     attributes : AxiAttributes
         Of all bursts.
+    reduces : bool
+        With REDUCE, whose area a design with plain stores does not need: docs/tma_reductions.md.
 
     Members
     -------
@@ -64,6 +68,8 @@ class TmaUnit(Component):
         Bursts of loads have the IDs below ``sizes.read_ids``, descriptors that one, stores ID 0,
         fields of descriptors ID 1;
         each plus ``attributes.first_id``.
+    interlock : :func:`hw.tma.reduction.reduction_interlock.interlock_signature`
+        With ``reduces``.
     i_abort
         End every command without its completion, once the open bursts have ended; every barrier's
         flag is raised then. Ignored while an abort is under way.
@@ -93,6 +99,7 @@ class TmaUnit(Component):
     o_groups_read: Signal
     o_groups_stored: Signal
     axi: Axi4Interface
+    interlock: Any
     i_abort: Signal
     o_aborting: Signal
     o_reset: Signal
@@ -103,11 +110,14 @@ class TmaUnit(Component):
         *,
         ports: int = 1,
         attributes: AxiAttributes = DEFAULT_ATTRIBUTES,
+        reduces: bool = False,
     ) -> None:
         # The first port of the bank is the unit's own.
         Domain(1, limits.BARRIER_PORTS.high - 1).require("Ports of the user", ports)
         self._sizes = sizes
-        self._layouts = TmaLayouts(sizes.width_bits, sizes.address_bits, 1, _FEATURES)
+        features = (*_FEATURES, TmaFeature.REDUCE) if reduces else _FEATURES
+        self._layouts = TmaLayouts(sizes.width_bits, sizes.address_bits, 1, features)
+        self._reduces = reduces
         self._ports = ports
         self._attributes = attributes
         super().__init__(
@@ -124,6 +134,7 @@ class TmaUnit(Component):
                         id_bits=attributes.id_bits(sizes),
                     )
                 ),
+                **({"interlock": Out(interlock_signature(sizes.address_bits))} if reduces else {}),
                 "i_abort": In(1),
                 "o_aborting": Out(1),
                 "o_reset": Out(1),
@@ -216,7 +227,7 @@ class TmaUnit(Component):
             dispatcher.i_code_of_replaced.eq(fields.o_code),
             fields.i_drain.eq(abort.o_drain),
         ]
-        self._share_port(m, engine, cache, fields, reset)
+        self._share_port(m, engine, cache, fields, abort)
         m.d.comb += [
             abort.i_abort.eq(self.i_abort),
             abort.i_idle.eq(engine.o_idle & cache.o_idle & fields.o_idle),
@@ -226,6 +237,22 @@ class TmaUnit(Component):
             self.o_reset.eq(reset),
         ]
         return m
+
+    def _reduce(
+        self, m: Module, engine: TmaEngine, cache: DescriptorCache, abort: AbortSequence
+    ) -> tuple[Axi4Interface, Axi4ReadInterface]:
+        """Ports of engine and cache with reducing stores between."""
+        port = ReducingPort(self._sizes)
+        m.submodules.reducing = shared(port, reset=abort.o_reset)
+        wiring.connect(m, engine.axi, port.i_boxes)
+        wiring.connect(m, cache.axi, port.i_descriptors)
+        wiring.connect(m, port.interlock, wiring.flipped(self.interlock))
+        m.d.comb += [
+            port.i_reduction.eq(engine.o_reduction),
+            engine.i_failed_read.eq(port.o_failed_read),
+            port.i_drain.eq(abort.o_drain),
+        ]
+        return port.boxes, port.descriptors
 
     def _move_boxes(
         self,
@@ -241,7 +268,7 @@ class TmaUnit(Component):
         loader = BoxLoader(layouts, vectors=self._sizes.vectors)
         storer = BoxStorer(layouts, vectors=self._sizes.vectors)
         loads = LoadEnds(unit_shift=layouts.unit_shift, **BANK_LIMITS)
-        stores = StoreEnds()
+        stores = StoreEnds(response_bits=layouts.stored_bits)
         m.submodules.local = shared(local)
         for part in (loader, storer, loads, stores):
             name = type(part).__name__.lower()
@@ -285,14 +312,17 @@ class TmaUnit(Component):
         engine: TmaEngine,
         cache: DescriptorCache,
         fields: FieldWriter,
-        reset: Signal,
+        abort: AbortSequence,
     ) -> None:
         """AXI4 port of boxes, of descriptors and of their fields."""
+        boxes, descriptors = engine.axi, cache.axi
+        if self._reduces:
+            boxes, descriptors = self._reduce(m, engine, cache, abort)
         port = UnitPort(self._sizes, self._attributes)
-        m.submodules.port = shared(port, reset=reset)
+        m.submodules.port = shared(port, reset=abort.o_reset)
         for source, target in (
-            (engine.axi, port.i_boxes),
-            (cache.axi, port.i_descriptors),
+            (boxes, port.i_boxes),
+            (descriptors, port.i_descriptors),
             (fields.axi, port.i_fields),
             (port.axi, wiring.flipped(self.axi)),
         ):

@@ -6,7 +6,7 @@ from amaranth.lib import data, enum
 from hw.arch.boxes.im2col_box import OFFSETS_BITS
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES
-from hw.arch.registers.tma_registers import COMMAND_ID_BITS
+from hw.arch.registers.tma_registers import COMMAND_ID_BITS, REDUCTION_BITS
 
 __all__ = [
     "GROUP_BITS",
@@ -43,6 +43,8 @@ class TmaOperation(enum.Enum, shape=4):
     GATHER4 = 7
     #: Move four rows of the scratchpad to memory, each to its own index.
     SCATTER4 = 8
+    #: Combine a box of the scratchpad with memory, element by element.
+    REDUCE = 9
     #: Read a box of memory, and drop its data: it is in the caches behind the port then.
     PREFETCH_BOX = 10
     #: Change a field of a descriptor in memory, and drop the descriptor from the cache.
@@ -59,7 +61,8 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
     rows are coordinates 1 to 4. A replacement has in coordinate 0 its
     :class:`hw.arch.boxes.descriptor_fields.DescriptorField`, in 1 the index within an array, and in
     2 and 3 the halves of the value.
-    An im2col descriptor takes the ``offsets``, too.
+    An im2col descriptor takes the ``offsets``, too. REDUCE has a ``reduction``, the code of a
+    :class:`hw.arch.boxes.reductions.ReductionOperation`.
     """
     return data.StructLayout(
         {
@@ -71,6 +74,7 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
             "signals": 1,
             "id": COMMAND_ID_BITS,
             "offsets": OFFSETS_BITS,
+            "reduction": REDUCTION_BITS,
         }
     )
 

@@ -116,6 +116,23 @@ class NativeUnit:
             If nothing moves any more.
         """
         sent, taken = f"{self._name}_i_commands", f"{self._name}_o_completions"
+        crossed = self._model.run(
+            {sent: self.words(commands)},
+            {taken: len(commands)},
+            stalls={sent: command_stall, taken: completion_stall},
+            quiet_cycles=_PATIENCE,
+        )
+        self.check()
+        id_bits = completion_layout["code"].offset
+        words = crossed[taken].words[:, 0].tolist()
+        return UnitRun(
+            [(each & ((1 << id_bits) - 1), each >> id_bits) for each in words],
+            crossed[sent].first_cycle,
+            crossed[taken].last_cycle,
+        )
+
+    def words(self, commands: Sequence[UnitCommand]) -> Words:
+        """Payloads of commands, whose identifiers are their numbers."""
         payloads = [
             _packed(
                 self._commands,
@@ -129,20 +146,7 @@ class NativeUnit:
             )
             for number, each in enumerate(commands)
         ]
-        crossed = self._model.run(
-            {sent: _rows(payloads, self._commands.size)},
-            {taken: len(commands)},
-            stalls={sent: command_stall, taken: completion_stall},
-            quiet_cycles=_PATIENCE,
-        )
-        self._check()
-        id_bits = completion_layout["code"].offset
-        words = crossed[taken].words[:, 0].tolist()
-        return UnitRun(
-            [(each & ((1 << id_bits) - 1), each >> id_bits) for each in words],
-            crossed[sent].first_cycle,
-            crossed[taken].last_cycle,
-        )
+        return _rows(payloads, self._commands.size)
 
     def fill(self, content: np.ndarray) -> None:
         """Write the whole scratchpad."""
@@ -179,7 +183,8 @@ class NativeUnit:
             for name, field in ANSWER
         }
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise a `Violation` if a rule of AXI4 was broken, or a burst is open."""
         broken = self._model.get(f"{self._name}_o_broken")
         rules = [rule.name for rule in AxiRule if broken >> rule.value & 1]
         if rules:

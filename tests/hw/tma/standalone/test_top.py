@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from hw.arch.boxes.reductions import ReductionOperation
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.registers.register_fields import RegisterAccess, register_table
@@ -26,6 +27,8 @@ _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 _IN = Descriptor(base=0x2000, format=ElementFormat.FP32, dims=(16, 32), strides=(64,), box=(16, 4))
 _OUT = dataclasses.replace(_IN, base=0x3000)
 _AT_IN, _AT_OUT = 0x1000, 0x1080
+#: Registers that refuse a value of more bits.
+_COUNTED = ("BARRIER_ARRIVALS", "BARRIER_BYTES", "OFFSETS", "REDUCTION")
 #: Bytes of a box.
 _BOX = 256
 
@@ -68,7 +71,7 @@ def test_every_register_after_reset_and_after_ones():
                 continue
             reads_only = not each.writable
             kept = all(field.access is RegisterAccess.READ_WRITE for field in each.fields)
-            counted = each.name in ("BARRIER_ARRIVALS", "BARRIER_BYTES", "OFFSETS")
+            counted = each.name in _COUNTED
             response = await bench.write(ctx, each.name, each.mask if counted else 0xFFFF_FFFF)
             assert response == (SLVERR if reads_only else OKAY), each.name
             value = each.mask if kept else first.get(each.name, 0)
@@ -152,6 +155,32 @@ def test_the_counters_are_those_of_the_port():
             assert await counts(ctx, name) == 0
 
     bench.run(host)
+
+
+def test_a_reduction_by_registers():
+    bench = _bench(reduces=True, readable=[(0x1000, 0x4000)])
+    expected = bench.data.copy()
+    source, target = (expected[at : at + _BOX].view("<u4") for at in (_IN.base, _OUT.base))
+    target[:] = (target ^ source) + source
+    integers = dataclasses.replace(_OUT, format=ElementFormat.INT32)
+
+    async def host(ctx):
+        ctx.set(bench.top.interlock.granted, 1)
+        bench.describe(_AT_OUT, integers)
+        await bench.submit(ctx, _LOAD, _AT_IN, id=0)
+        assert await bench.completion(ctx) == (0, 0)
+        for name in ("XOR", "ADD"):
+            operation = ReductionOperation[name].value
+            await bench.write(ctx, "REDUCTION", operation)
+            await bench.submit(ctx, TmaOperation.REDUCE, _AT_OUT, id=operation)
+            assert await bench.completion(ctx) == (operation, 0)
+        await bench.write(ctx, "REDUCTION", 7)
+        await bench.submit(ctx, TmaOperation.REDUCE, _AT_OUT, id=7)
+        assert await bench.completion(ctx) == (7, TmaError.REDUCE.value)
+
+    bench.run(host)
+    expected[_AT_OUT : _AT_OUT + 128] = np.frombuffer(integers.pack(), np.uint8)
+    assert np.array_equal(bench.data, expected)
 
 
 def test_a_full_queue_refuses_a_command_and_loses_none():

@@ -25,7 +25,17 @@ _PATIENCE = 10_000
 class TopBench:
     """A unit behind registers; actors of the host and of the accelerator are the tests'."""
 
-    def __init__(self, data, *, seed=0, width_bits=64, capacity=4096, commands=8, **memory):
+    def __init__(
+        self,
+        data,
+        *,
+        seed=0,
+        width_bits=64,
+        capacity=4096,
+        commands=8,
+        reduces=False,
+        **memory,
+    ):
         sizes = TmaSizes(
             width_bits=width_bits,
             address_bits=32,
@@ -35,7 +45,7 @@ class TopBench:
             barriers=8,
             scratchpad_bytes=capacity,
         )
-        self.top = TmaTop(sizes, commands=commands)
+        self.top = TmaTop(sizes, commands=commands, reduces=reduces)
         self.rng = random.Random(seed)
         self.data = data
         self.capacity = capacity

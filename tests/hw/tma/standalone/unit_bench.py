@@ -48,6 +48,7 @@ class UnitBench:
         landing_beats=64,
         outstanding=16,
         attributes=DEFAULT_ATTRIBUTES,
+        reduces=False,
         **memory,
     ):
         self.unit = TmaUnit(
@@ -62,6 +63,7 @@ class UnitBench:
                 scratchpad_bytes=capacity,
             ),
             attributes=attributes,
+            reduces=reduces,
         )
         self.width_bits = width_bits
         self.capacity = capacity
@@ -76,6 +78,9 @@ class UnitBench:
         self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
         self.simulator.add_testbench(self._complete, background=True)
+        self.grants = True
+        if reduces:
+            self.simulator.add_testbench(self._grant, background=True)
 
     def run(self, *actors):
         for actor in actors:
@@ -96,10 +101,19 @@ class UnitBench:
             if valid and ready:
                 self.completions.append((int(payload.id), int(payload.code)))
 
+    async def _grant(self, ctx):
+        """As the only unit at its interlock, while it grants at all."""
+        port = self.unit.interlock
+        while True:
+            asks = ctx.get(port.asks)
+            await ctx.tick()
+            ctx.set(port.granted, asks and self.grants)
+
     async def command(self, ctx, operation, descriptor=0, coordinates=(), *, id, **fields):
         """Give a command."""
         port = self.unit.i_commands
-        whole = {"local": 0, "barrier": 0, "signals": 0, "offsets": 0} | fields
+        whole = {"local": 0, "barrier": 0, "signals": 0, "offsets": 0, "reduction": 0}
+        whole |= fields
         whole |= {"descriptor": descriptor, "id": id}
         whole["coordinates"] = [*coordinates, *[0] * (5 - len(coordinates))]
         code = operation.value if isinstance(operation, TmaOperation) else operation

@@ -13,6 +13,7 @@ from hw.lib.axi_checker import AxiChecker
 from hw.lib.axi_rules import AxiRule
 from hw.lib.component import Component
 from hw.tma.barriers.barrier_layouts import barrier_answer_layout, barrier_operation_layout
+from hw.tma.reduction.reduction_interlock import interlock_signature
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import completion_layout, unit_command_layout
 from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
@@ -41,12 +42,15 @@ class UnitStand(Component):
     """A TMA unit with one port of the user, all of it streams.
 
     ``o_data`` and ``o_answers`` must always be ready. Bit n of ``o_broken``: the port has broken
-    the rule of `AxiRule` with value n since reset; a unit that is not ``checked`` has none.
+    the rule of `AxiRule` with value n since reset; a unit that is not ``checked`` has none. One
+    that ``reduces`` has a port to an interlock.
     """
 
-    def __init__(self, sizes: TmaSizes, *, checked: bool = True) -> None:
+    def __init__(self, sizes: TmaSizes, *, checked: bool = True, reduces: bool = False) -> None:
         self._sizes = sizes
         self._checked = checked
+        self._reduces = reduces
+        interlock = interlock_signature(sizes.address_bits)
         width = sizes.width_bits
         super().__init__(
             {
@@ -64,13 +68,14 @@ class UnitStand(Component):
                 ),
                 "o_broken": Out(len(AxiRule)),
                 "o_groups": Out(16),
+                **({"interlock": Out(interlock)} if reduces else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         sizes = self._sizes
-        m.submodules.unit = shared(unit := TmaUnit(sizes))
+        m.submodules.unit = shared(unit := TmaUnit(sizes, reduces=self._reduces))
         for source, target in (
             (wiring.flipped(self.i_commands), unit.i_commands),
             (unit.o_completions, wiring.flipped(self.o_completions)),
@@ -80,6 +85,8 @@ class UnitStand(Component):
             (unit.axi, wiring.flipped(self.axi)),
         ):
             wiring.connect(m, source, target)
+        if self._reduces:
+            wiring.connect(m, unit.interlock, wiring.flipped(self.interlock))
         answer = unit.o_answers[0]
         m.d.comb += [
             self.o_answers.valid.eq(answer.valid),

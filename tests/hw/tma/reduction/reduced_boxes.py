@@ -1,0 +1,41 @@
+"""Reducing stores in numpy."""
+
+import numpy as np
+
+from hw.arch.boxes.reductions import ReductionOperation
+from hw.arch.descriptor import ElementFormat
+from tests.hw.tma.model import box_elements
+
+__all__ = ["NUMBERS", "box_reduce", "reduced"]
+
+#: numpy's type of each integer format.
+NUMBERS = {
+    ElementFormat.INT8: np.dtype("i1"),
+    ElementFormat.UINT8: np.dtype("u1"),
+    ElementFormat.INT16: np.dtype("<i2"),
+    ElementFormat.INT32: np.dtype("<i4"),
+}
+_FUNCTIONS = {
+    ReductionOperation.ADD: np.add,
+    ReductionOperation.MIN: np.minimum,
+    ReductionOperation.MAX: np.maximum,
+    ReductionOperation.AND: np.bitwise_and,
+    ReductionOperation.OR: np.bitwise_or,
+    ReductionOperation.XOR: np.bitwise_xor,
+}
+
+
+def reduced(operation, format, memory, stored):
+    """Bytes of the elements of one array of bytes, each combined with that of the other."""
+    kind = NUMBERS[format]
+    return _FUNCTIONS[operation](memory.view(kind), stored.view(kind)).view(np.uint8)
+
+
+def box_reduce(memory, descriptor, coordinates, box, operation):
+    """Combine the box with the memory; elements outside the tensor are dropped."""
+    size = descriptor.format.bytes
+    flat, offsets = box_elements(descriptor, coordinates)
+    places = (descriptor.base + offsets)[:, None] + np.arange(size)
+    old = np.ascontiguousarray(memory[places]).reshape(-1)
+    new = np.ascontiguousarray(box.reshape(-1, size)[flat]).reshape(-1)
+    memory[places] = reduced(operation, descriptor.format, old, new).reshape(-1, size)
