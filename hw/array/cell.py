@@ -33,6 +33,7 @@ class Cell(Component):
     ----------
     formats : tuple of Format
     latency : int
+    hard_blocks : tuple of str
         As in :class:`CellConfig`.
 
     Members
@@ -72,8 +73,10 @@ class Cell(Component):
     o_p: Signal
     mode: Signal
 
-    def __init__(self, *, formats: tuple[Format, ...], latency: int) -> None:
-        self._config = CellConfig(formats, latency)
+    def __init__(
+        self, *, formats: tuple[Format, ...], latency: int, hard_blocks: tuple[str, ...] = ()
+    ) -> None:
+        self._config = CellConfig(formats, latency, hard_blocks)
         bits = self._config.operand_bits
         members = {
             "i_a": In(bits),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.arch.errors import BadInputError, shown
-from hw.array.unit_parameters import LATENCY
+from hw.array.unit_parameters import HARD_BLOCKS, LATENCY
 from hw.float.recode import Coding
 from hw.numeric.formats import OPERANDS, PAIRS, SCALE_BITS, Format, bf16, int8
 
@@ -27,6 +27,9 @@ class CellConfig:
     latency : int
         Register stages from ``i_p`` to ``o_p`` (`CELL_LATENCY`): cycles of skew between
         neighbouring rows.
+    hard_blocks : tuple of str
+        Hard blocks of an FPGA that the cell is written for: none, or ``("dsp",)``. Then products
+        of int8 are multiplications for synthesis to place; those of floats always are.
 
     Raises
     ------
@@ -36,6 +39,7 @@ class CellConfig:
 
     formats: tuple[Format, ...]
     latency: int
+    hard_blocks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         formats = self.formats
@@ -56,6 +60,11 @@ class CellConfig:
                 f"not {shown(names)}"
             )
         LATENCY.require(self.latency)
+        if self.hard_blocks not in HARD_BLOCKS:
+            rule = " or ".join(map(repr, HARD_BLOCKS))
+            raise BadInputError(
+                f"Hard blocks of a cell must be {rule}, not {shown(self.hard_blocks)}"
+            )
 
     @property
     def ordered(self) -> tuple[Format, ...]:
@@ -82,6 +91,11 @@ class CellConfig:
             return self.lane_bits
         bits = self.coding.bits * (2 if self.has_float_pairs else 1)
         return bits + SCALE_BITS * self.has_scale
+
+    @property
+    def has_hard_multipliers(self) -> bool:
+        """Whether products of int8 are for the hard multipliers of an FPGA."""
+        return bool(self.hard_blocks)
 
     @property
     def has_scale(self) -> bool:

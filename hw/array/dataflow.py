@@ -44,6 +44,8 @@ class ArrayConfig:
         Operand formats of the cells, as :class:`hw.array.cell_config.CellConfig` takes them.
     latency : int
         Register stages on a cell's partial-sum path (L).
+    hard_blocks : tuple of str
+        Hard blocks of an FPGA that the cells are written for, as ``CellConfig`` takes them.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class ArrayConfig:
     dataflow: Dataflow
     formats: tuple[Format, ...]
     latency: int = LATENCY.default
+    hard_blocks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ROWS.require(self.rows)
@@ -63,12 +66,12 @@ class ArrayConfig:
         if not isinstance(self.dataflow, Dataflow):
             names = ", ".join(each.value for each in Dataflow)
             raise refusal(DATAFLOW.noun, f"be one of {names}", self.dataflow)
-        CellConfig(self.formats, self.latency)
+        CellConfig(self.formats, self.latency, self.hard_blocks)
 
     @property
     def cell(self) -> CellConfig:
         """Parameters of its cells."""
-        return CellConfig(self.formats, self.latency)
+        return CellConfig(self.formats, self.latency, self.hard_blocks)
 
     @property
     def lane_bits(self) -> int:

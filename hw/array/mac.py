@@ -44,7 +44,8 @@ def multiply_add(
     elif config.has_float_pairs:
         product = multiply_float_pair(m, a, b, formats=config.formats)
     else:
-        product = multiply(m, a, b, integer=integer, coding=config.coding)
+        hard = config.has_hard_multipliers
+        product = multiply(m, a, b, integer=integer, coding=config.coding, hard=hard)
     if config.has_scale:
         product = scale_product(m, product, a[-SCALE_BITS:], b[-SCALE_BITS:])
     product = register(m, product, "factor")
@@ -67,7 +68,10 @@ def add_product(
 
 def _integer(m: Module, config: CellConfig, a: Value, b: Value, old: Value) -> Value:
     """Sum of integer products; register stages beyond the first are left to synthesis to retime."""
-    exact = (multiply_int4_quad if config.formats[0].bits == 4 else multiply_pair)(m, a, b)
+    if config.formats[0].bits == 4:
+        exact = multiply_int4_quad(m, a, b)
+    else:
+        exact = multiply_pair(m, a, b, hard=config.has_hard_multipliers)
     product = Signal(len(exact), reset_less=True)
     m.d.sync += product.eq(exact)
     total = add_short(m, old, product)

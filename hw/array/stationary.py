@@ -88,7 +88,9 @@ class StationaryRow(Structural):
         leaving = structure.wire("leaving", 32 * config.columns)
         structure.output("o_p", leaving)
         for column in range(config.columns):
-            cell = Cell(formats=config.formats, latency=config.latency)
+            cell = Cell(
+                formats=config.formats, latency=config.latency, hard_blocks=config.hard_blocks
+            )
             right = structure.wire(f"operand_{column}", bits)
             swap_right = structure.wire(f"swap_{column}", 1)
             structure.instance(

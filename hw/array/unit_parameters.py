@@ -23,7 +23,9 @@ __all__ = [
     "DATAFLOW",
     "FORMAT",
     "FORMATS",
+    "HARD_BLOCKS",
     "LATENCY",
+    "MULTIPLIER",
     "OUT",
     "PAIRS",
     "RESULT_ROWS",
@@ -98,6 +100,15 @@ FORMAT = UnitParameter(
 )
 LATENCY = UnitParameter(
     "latency", "Cell latency", CELL_LATENCY, 1, "registers on the sum path, 1 to 3"
+)
+#: Hard blocks of an FPGA that the cells of each multiplier are written for.
+HARD_BLOCKS: tuple[tuple[str, ...], ...] = ((), ("dsp",))
+MULTIPLIER = UnitParameter(
+    "multiplier",
+    "Cell multiplier",
+    ("gates", "dsp"),
+    "gates",
+    "multipliers of the cells: trees of gates, or hard blocks of an FPGA (dsp)",
 )
 ACCUMULATOR_ROWS = UnitParameter(
     "accumulator_rows", "Accumulator rows", Domain(1, 1 << 16), 512, "accumulators per column"

@@ -81,17 +81,35 @@ def _sum_of_products(a: Value, w: Value, a_high: Value, w_high: Value, signed: V
     return total[:PAIR_BITS]
 
 
-def multiply_pair(m: Module, a: Value, w: Value) -> Value:
+def _hard_sum(a: Value, w: Value, a_high: Value, w_high: Value) -> Value:
+    """``a * w + a_high * w_high``, all signed, as two multiplications for hard blocks."""
+    low, high = a.as_signed() * w.as_signed(), a_high.as_signed() * w_high.as_signed()
+    total: Value = low + high
+    return total[:PAIR_BITS]
+
+
+def multiply_pair(m: Module, a: Value, w: Value, *, hard: bool = False) -> Value:
     """Sum of the products of two pairs of int8.
 
     Combinational. The low bytes are one pair of factors, the high bytes the other.
+
+    Parameters
+    ----------
+    m : Module
+        Takes the statements.
+    a, w : Value of 16 bits
+    hard : bool
+        Multiplications for the hard blocks of an FPGA, rather than one tree of gates.
 
     Returns
     -------
     Value of :data:`PAIR_BITS` bits, two's complement
     """
     total = Signal(PAIR_BITS, name="pair")
-    m.d.comb += total.eq(booth_pair(m, a, w))
+    if hard:
+        m.d.comb += total.eq(_hard_sum(a[:_BYTE], w[:_BYTE], a[_BYTE:], w[_BYTE:]))
+    else:
+        m.d.comb += total.eq(booth_pair(m, a, w))
     return total
 
 
@@ -102,7 +120,13 @@ def is_nan_product(left: Operand, right: Operand) -> Value:
 
 
 def multiply(
-    m: Module, a: Value, w: Value, *, integer: Value | None = None, coding: Coding = WIDE
+    m: Module,
+    a: Value,
+    w: Value,
+    *,
+    integer: Value | None = None,
+    coding: Coding = WIDE,
+    hard: bool = False,
 ) -> Product:
     """Exact product of two operands.
 
@@ -119,6 +143,8 @@ def multiply(
         below ``sign``, two's complement of :data:`PAIR_BITS` bits, and the rest is meaningless.
     coding : Coding
         How the floats are recoded; that of bf16 with ``integer``.
+    hard : bool
+        With ``integer``: multiplications for the hard blocks of an FPGA, rather than one tree.
     """
     left, right = coding.split(a), coding.split(w)
     product = Product(
@@ -150,8 +176,14 @@ def multiply(
     low_a, low_w = (Cat(bits[: _BYTE - 1], bits[_BYTE - 1] | ~integer) for bits in (a, w))
     high_a, high_w = Mux(integer, a[_BYTE : 2 * _BYTE], 0), w[_BYTE : 2 * _BYTE]
     total = Signal(PAIR_BITS, name="product_total")
+    if hard:
+        # A float's byte is positive.
+        low_a, low_w = (Cat(byte, byte[-1] & integer) for byte in (low_a, low_w))
+        exact = _hard_sum(low_a, low_w, high_a, high_w)
+    else:
+        exact = _sum_of_products(low_a, low_w, high_a, high_w, integer)
     m.d.comb += [
-        total.eq(_sum_of_products(low_a, low_w, high_a, high_w, integer)),
+        total.eq(exact),
         product.significand.eq(total[:PRODUCT_BITS]),
         product.sign.eq(Mux(integer, total[PRODUCT_BITS], sign)),
     ]

@@ -18,6 +18,7 @@ from hw.array.unit_parameters import (
     FORMAT,
     FORMATS,
     LATENCY,
+    MULTIPLIER,
     OUT,
     PAIRS,
     RESULT_ROWS,
@@ -67,7 +68,7 @@ PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "t
 
 #: Parameters of the units and the components that have them: first those of a unit under test.
 _TESTED = {
-    **dict.fromkeys((ROWS, COLUMNS, DATAFLOW, FORMAT, LATENCY), COMPONENTS),
+    **dict.fromkeys((ROWS, COLUMNS, DATAFLOW, FORMAT, LATENCY, MULTIPLIER), COMPONENTS),
     **dict.fromkeys((ACCUMULATOR_ROWS, ADDER), (COMPONENT, _TENSOR)),
     BUFFER_ROWS: (_TENSOR,),
 }
@@ -286,6 +287,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
                 rule=f"one of {names}",
             )
         return PRESETS[args.preset].config, PRESETS[args.preset].units
+    multiplier = _chosen(args, MULTIPLIER)
     with validating(f"--component {args.component}"):
         array = ArrayConfig(
             rows=_chosen(args, ROWS),
@@ -293,6 +295,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
             dataflow=Dataflow(_chosen(args, DATAFLOW)),
             formats=tuple(named[word] for word in _chosen(args, FORMAT).split(",")),
             latency=_chosen(args, LATENCY),
+            hard_blocks=() if multiplier == MULTIPLIER.default else (multiplier,),
         )
         others = (ACCUMULATOR_ROWS, ADDER, BIAS, TILES_AHEAD, RESULT_ROWS)
         fields = {each.name: _chosen(args, each) for each in others}

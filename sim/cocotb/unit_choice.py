@@ -56,7 +56,9 @@ def asked_unit() -> tuple[UnitConfig, int] | None:
     unit, buffer_rows = json.loads(os.environ[_VARIABLE])
     formats = tuple(named[name] for name in unit["array"]["formats"])
     dataflow = Dataflow(unit["array"]["dataflow"])
-    array = ArrayConfig(**unit["array"] | {"dataflow": dataflow, "formats": formats})
+    hard = tuple(unit["array"]["hard_blocks"])
+    words = {"dataflow": dataflow, "formats": formats, "hard_blocks": hard}
+    array = ArrayConfig(**unit["array"] | words)
     out = None if unit["out"] is None else named[unit["out"]]
     return UnitConfig(**unit | {"array": array, "out": out}), buffer_rows
 
