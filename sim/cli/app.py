@@ -28,6 +28,7 @@ COMMANDS = {
     "list": "sim.cli.commands.listing",
     "map": "sim.cli.commands.map",
     "verilog": "sim.cli.commands.verilog",
+    "export": "sim.cli.commands.export",
     "area": "sim.cli.commands.area",
     "sweep": "sim.cli.commands.sweep",
     "bench": "sim.cli.commands.bench",

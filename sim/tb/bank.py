@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 import cocotb
-import numpy as np
 from amaranth.hdl import Shape
 from amaranth.lib import data
 from cocotb.triggers import FallingEdge, ReadOnly
@@ -12,13 +11,13 @@ from cocotb.triggers import FallingEdge, ReadOnly
 from hw.arch.error_codes import BarrierError
 from hw.tma.barriers.barrier_bank import BarrierBank
 from hw.tma.barriers.barrier_layouts import (
-    BarrierOperation,
     barrier_answer_layout,
     barrier_operation_layout,
     barrier_result_layout,
     barrier_wait_layout,
 )
 from sim.cocotb.bench_support import bench, random_generator, start
+from sim.drivers.bank_rules import BankBarrier, random_operation
 
 __all__ = ["answers_state_and_waits_follow_the_rules", "design"]
 
@@ -26,7 +25,6 @@ _ENTRIES, _ARRIVALS, _BYTES, _PORTS = 5, 7, 200, 2
 _CYCLES = 10_000
 _OPERATION = barrier_operation_layout(arrivals=_ARRIVALS, tx_bytes=_BYTES)
 _ANSWER = barrier_answer_layout(arrivals=_ARRIVALS, tx_bytes=_BYTES)
-_KNOWN = [each.value for each in BarrierOperation]
 
 
 def _packed(layout: data.StructLayout, values: dict[str, int]) -> int:
@@ -48,93 +46,6 @@ def _fields(layout: data.StructLayout, payload: Any) -> dict[str, int]:
 def design() -> BarrierBank:
     """The bank under test."""
     return BarrierBank(barriers=_ENTRIES, arrivals=_ARRIVALS, tx_bytes=_BYTES, ports=_PORTS)
-
-
-@dataclasses.dataclass
-class _Barrier:
-    """Model of docs/barrier.md; pending counts are kept as due and arrived totals."""
-
-    valid: bool = False
-    flag: bool = False
-    completed: int = 0
-    expected: int = 0
-    due: int = 0
-    arrived: int = 0
-    owed: int = 0
-
-    def state(self) -> dict[str, int]:
-        """What an answer has, but for its error."""
-        state = {
-            "phase": self.completed % 2,
-            "pending": self.due - self.arrived,
-            "expected": self.expected,
-            "tx": self.owed,
-            "flag": int(self.flag),
-        }
-        return state if self.valid else dict.fromkeys(state, 0)
-
-    def apply(self, values: dict[str, int]) -> BarrierError:
-        """Apply an operation; the flag of a barrier in use rises if it is refused."""
-        error = self._tried(**values)
-        self.flag |= self.valid and error is not BarrierError.NONE
-        return error
-
-    def _tried(
-        self, operation: int, barrier: int, arrivals: int, bytes: int, failed: int
-    ) -> BarrierError:
-        if operation not in _KNOWN:
-            return BarrierError.OPERATION
-        kind = BarrierOperation(operation)
-        if kind is BarrierOperation.INIT:
-            if arrivals == 0:
-                return BarrierError.EXPECTED
-            vars(self).update(vars(_Barrier(valid=True, expected=arrivals, due=arrivals)))
-            return BarrierError.NONE
-        if not self.valid:
-            return BarrierError.UNINITIALISED
-        if kind is BarrierOperation.INVALIDATE:
-            self.valid = False
-        drops = arrivals if kind is BarrierOperation.DROP else 0
-        coming = arrivals if kind.name.startswith("ARRIVE") else drops
-        more = bytes if kind.name.endswith("EXPECT") else 0
-        less = bytes if kind is BarrierOperation.COMPLETE else 0
-        arrived, owed = self.arrived + coming, self.owed + more - less
-        if self.due == 0 and coming + more + less:
-            return BarrierError.RETIRED
-        if arrived > self.due:
-            return BarrierError.ARRIVALS
-        if abs(owed) > _BYTES:
-            return BarrierError.TX
-        complete = bool(coming + more + less) and arrived == self.due and owed == 0
-        if complete and kind is BarrierOperation.ARRIVE_NO_COMPLETE:
-            return BarrierError.COMPLETES
-        self.expected -= drops
-        self.arrived, self.owed = arrived, owed
-        self.flag |= kind is BarrierOperation.COMPLETE and bool(failed)
-        if complete:
-            self.completed += 1
-            self.due, self.arrived = self.expected, 0
-        return BarrierError.NONE
-
-
-def _drawn(rng: np.random.Generator, barriers: list[_Barrier], reckless: float) -> dict[str, int]:
-    """A random operation; unless reckless, mostly one that its barrier accepts."""
-    barrier = int(rng.integers(_ENTRIES))
-    at = barriers[barrier]
-    values = {"barrier": barrier, "failed": int(rng.random() < 0.01)}
-    if rng.random() < reckless:
-        names = {"operation": 16, "arrivals": _ARRIVALS + 1, "bytes": 256}
-        anything = {name: int(rng.integers(high)) for name, high in names.items()}
-        return values | anything | {"barrier": int(rng.integers(_ENTRIES + 3))}
-    if not at.valid or at.due == 0:
-        kind, arrivals, size = BarrierOperation.INIT, int(rng.integers(1, _ARRIVALS + 1)), 0
-    else:
-        kind = BarrierOperation(int(rng.integers(2, len(_KNOWN))))
-        arrivals = int(rng.integers(0, at.due - at.arrived + 1))
-        size = int(rng.integers(0, (_BYTES - abs(at.owed)) // 2 + 1))
-        settles = at.owed < 0 if kind.name.endswith("EXPECT") else at.owed > 0
-        size = abs(at.owed) if settles else size
-    return values | {"operation": kind.value, "arrivals": arrivals, "bytes": size}
 
 
 class _Waiter:
@@ -161,7 +72,7 @@ class _Waiter:
         self._offered = fields if offered else None
         dut.i_waits__0__payload.value = _packed(barrier_wait_layout, fields)
 
-    def check(self, shown: list[_Barrier]) -> None:
+    def check(self, shown: list[BankBarrier]) -> None:
         """Compare what is offered, then move on by one cycle, in which ``shown`` is visible."""
         dut, wait = self._dut, self._wait
         assert bool(dut.o_waits__0__valid.value) == (self._result is not None)
@@ -183,7 +94,7 @@ class _Waiter:
             self._wait = dict(self._offered)
 
     @staticmethod
-    def _tested(wait: dict[str, int], shown: list[_Barrier]) -> dict[str, int]:
+    def _tested(wait: dict[str, int], shown: list[BankBarrier]) -> dict[str, int]:
         nothing = {"passed": 0, "flag": 0, "timed_out": 0}
         if wait["barrier"] >= _ENTRIES:
             return nothing | {"error": BarrierError.INDEX.value}
@@ -200,7 +111,7 @@ class _Waiter:
 async def answers_state_and_waits_follow_the_rules(dut: Any, reckless: float) -> None:
     """Answers and state are checked in every cycle; thousands of phases complete."""
     rng = random_generator()
-    barriers = [_Barrier() for _ in range(_ENTRIES)]
+    barriers = [BankBarrier(_BYTES) for _ in range(_ENTRIES)]
     shown = [dataclasses.replace(each) for each in barriers]
     waiter = _Waiter(dut)
     names = [f"i_operations__{port}" for port in range(_PORTS)]
@@ -214,7 +125,7 @@ async def answers_state_and_waits_follow_the_rules(dut: Any, reckless: float) ->
     for cycle in range(_CYCLES):
         for port, name in enumerate(names):
             if offered[port] is None and rng.random() < 0.7:
-                offered[port] = drawn = _drawn(rng, barriers, reckless)
+                offered[port] = drawn = random_operation(rng, barriers, _ARRIVALS, reckless)
                 getattr(dut, f"{name}__payload").value = _packed(_OPERATION, drawn)
             getattr(dut, f"{name}__valid").value = int(offered[port] is not None)
         waiter.drive()
@@ -239,7 +150,9 @@ async def answers_state_and_waits_follow_the_rules(dut: Any, reckless: float) ->
         answer = None
         for port in taken:
             values = offered[port] or {}
-            at = barriers[values["barrier"]] if values["barrier"] < _ENTRIES else _Barrier()
+            at = (
+                barriers[values["barrier"]] if values["barrier"] < _ENTRIES else BankBarrier(_BYTES)
+            )
             before, state = at.completed, at.state()
             absent = values["barrier"] >= _ENTRIES
             error = BarrierError.INDEX if absent else at.apply(values)

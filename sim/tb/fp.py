@@ -3,24 +3,18 @@
 from typing import Any
 
 import cocotb
-import numpy as np
-import numpy.typing as npt
 from cocotb.triggers import Timer
 
 from hw.emit.shared import Shareable
-from hw.numeric import elementwise, functions
 from sim.cocotb.bench_support import bench, random_generator
 from sim.cocotb.unit_choice import asked_fp
 from sim.components import COMPONENTS
+from sim.drivers.function_answers import function_answer, function_operands
 from sim.native.bundle import Bundle
 
 __all__ = ["answers_are_numpys", "design", "units"]
 
 _VECTORS = 4000
-#: Special values: zeros, ones, infinities, NaN, subnormals, the largest numbers.
-_SPECIAL = (0, 0x3F800000, 0x7F800000, 0x7FC00000, 1, 0x007FFFFF, 0x7F7FFFFF, 0x4B000000)
-
-Words = npt.NDArray[np.uint32]
 
 
 def units() -> dict[str, dict[str, int]]:
@@ -45,36 +39,10 @@ def design() -> Bundle:
     return Bundle(made)
 
 
-def _answer(name: str, words: list[Words], values: dict[str, int]) -> Words:
-    """Expected results of a unit."""
-    word = name.removeprefix("fp_")
-    if values:
-        result = getattr(functions, word)(words[0].view(np.float32), values["width"])
-    else:
-        kind = np.int32 if word == "from_int32" else np.float32
-        result = getattr(elementwise, word)(*(each.view(kind) for each in words))
-    if result.dtype == np.bool_:
-        return np.asarray(result).astype(np.uint32)
-    return np.asarray(result).view(np.uint32)
-
-
-def _stimulus() -> Words:
-    """Operands: random bits, exponents near 0, uniform values, and special values."""
-    rng = random_generator()
-    shape = (3, _VECTORS)
-    words = rng.integers(0, 1 << 32, shape, np.uint32)
-    exponents = rng.integers(127 - 12, 127 + 6, shape, np.uint32) << 23
-    near = words & 0x807FFFFF | exponents
-    even = rng.uniform(-16, 16, shape).astype(np.float32).view(np.uint32)
-    special = rng.choice(np.array(_SPECIAL, np.uint32), shape) | words & 0x80000000
-    kind = rng.choice(4, shape, p=(0.2, 0.4, 0.25, 0.15))
-    return np.choose(kind, (words, near, even, special)).astype(np.uint32)
-
-
 @bench(limit_cycles=10 * _VECTORS)
 async def answers_are_numpys(dut: Any) -> None:
     """One operand per cycle and unit; each result is checked after the unit's latency."""
-    words = _stimulus()
+    words = function_operands(random_generator(), _VECTORS)
     chosen = units()
     built = {name: COMPONENTS[name].build for name in chosen}
     from hw.arch.config import named
@@ -89,7 +57,7 @@ async def answers_are_numpys(dut: Any) -> None:
         for name, letters in names.items()
     }
     expected = {
-        name: _answer(name, list(words[: len(ports[name])]), values)
+        name: function_answer(name, list(words[: len(ports[name])]), values)
         for name, values in chosen.items()
     }
     clock = getattr(dut, "clk", None)

@@ -3,13 +3,12 @@
 from typing import Any
 
 import cocotb
-import numpy as np
 
-from hw.arch.ports import Link, Port, SwitchPorts
-from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.arch.ports import SwitchPorts
 from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.drivers.switch_case import SwitchCase, switch_port_name
 
 __all__ = ["design", "outputs_take_whole_packets_in_the_order_of_their_rotations"]
 
@@ -29,60 +28,6 @@ def design() -> Switch:
     )
 
 
-def _name(direction: str, port: Port) -> str:
-    side = port.direction.name.lower() if isinstance(port, Link) else "unit"
-    return f"{direction}_{side}__{port.track if isinstance(port, Link) else port.index}"
-
-
-class _Program:
-    """A random program with input packets and expected output packets.
-
-    A program whose outputs take the same packets in conflicting orders would deadlock. So every
-    rotation follows a common order of the inputs, and an input has the same number of packets
-    per round at all its outputs.
-    """
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        order = [_PORTS.inputs[index] for index in rng.permutation(len(_PORTS.inputs))]
-        counts = {port: int(rng.integers(1, 4)) for port in order}
-        rotations: dict[Port, list[Port]] = {}
-        for output in _PORTS.outputs:
-            reachable = [port for port in order if port in _PORTS.sources(output)]
-            turns = int(rng.integers(0, min(_PORTS.turns(output), len(reachable)) + 1))
-            chosen = sorted(rng.choice(len(reachable), turns, replace=False))
-            rotations[output] = [reachable[index] for index in chosen]
-        used = {port for rotation in rotations.values() for port in rotation}
-        packets = {
-            port: [self._packet(rng) for _ in range(_ROUNDS * counts[port])]
-            for port in order
-            if port in used
-        }
-        self.sends = {port: sum(items, []) for port, items in packets.items()}
-        self.expected = {
-            output: [
-                payload
-                for turn in range(_ROUNDS)
-                for port in rotation
-                for packet in packets[port][turn * counts[port] : (turn + 1) * counts[port]]
-                for payload in packet
-            ]
-            for output, rotation in rotations.items()
-        }
-        self.config = SwitchProgram(
-            _PORTS,
-            [
-                OutputProgram(output, tuple(Turn(port, counts[port]) for port in rotation))
-                for output, rotation in rotations.items()
-                if rotation
-            ],
-        ).pack()
-
-    def _packet(self, rng: np.random.Generator) -> list[int]:
-        length = int(rng.integers(1, 6))
-        values = rng.integers(0, 1 << _WIDTH, length)
-        return [int(value) | (index == length - 1) << _WIDTH for index, value in enumerate(values)]
-
-
 @bench(limit_cycles=100_000)
 @cocotb.parametrize(stall=[0.0, 0.3, 0.8])
 async def outputs_take_whole_packets_in_the_order_of_their_rotations(
@@ -95,9 +40,13 @@ async def outputs_take_whole_packets_in_the_order_of_their_rotations(
     rng = random_generator()
     await start(dut, config=0, i_clear=1)
     for number in range(2 * _PROGRAMS):
-        program = _Program(rng)
-        sources = {port: Source(dut, _name("i", port), stall=stall) for port in _PORTS.inputs}
-        sinks = {port: Sink(dut, _name("o", port), stall=stall) for port in _PORTS.outputs}
+        program = SwitchCase(rng, _PORTS, _WIDTH, rounds=_ROUNDS)
+        sources = {
+            port: Source(dut, switch_port_name("i", port), stall=stall) for port in _PORTS.inputs
+        }
+        sinks = {
+            port: Sink(dut, switch_port_name("o", port), stall=stall) for port in _PORTS.outputs
+        }
         dut.i_clear.value = 1
         dut.config.value = program.config
         await clocks(dut, 2)

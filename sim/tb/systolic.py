@@ -12,18 +12,17 @@ from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format, bf16, int8
-from hw.numeric.mx import mx_matmul, quantise
+from hw.numeric.mx import mx_matmul
 from sim.cocotb.bench_support import Sink, Source, bench, random_generator, start
 from sim.cocotb.unit_choice import asked_unit
 from sim.drivers.unit_driver import UnitTiling
+from sim.drivers.unit_operands import unit_operands
 from sim.native.bundle import Bundle
-from sim.operands import random_operand
 
 __all__ = ["design", "products_of_random_extents_are_numpys"]
 
 _PRODUCTS = 6
 
-Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
 
 
@@ -58,25 +57,6 @@ def _words(payloads: list[int], bits: int) -> Words:
     return np.frombuffer(data, np.uint32).reshape(-1, size // 4)
 
 
-def _operand(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> Array:
-    """Random operands; half of the bf16 products have special values."""
-    if fmt in (bf16, int8):
-        special = float(rng.choice([0.0, 0.05]))
-        return random_operand(rng, shape, fmt, special_share=special)
-    if not fmt.is_float:
-        half = 1 << (fmt.bits - 1)
-        return rng.integers(-half, half, shape).astype(fmt.dtype)
-    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 3, shape)).astype(fmt.dtype)
-
-
-def _operands(rng: np.random.Generator, m: int, n: int, k: int, fmt: Format) -> tuple[Any, Any]:
-    """Operands of a product, as microscaled rows and columns for MX formats."""
-    if not fmt.has_scale:
-        return _operand(rng, (m, k), fmt), _operand(rng, (k, n), fmt)
-    rows, columns = (rng.standard_normal((lines, k), np.float32) for lines in (m, n))
-    return quantise(rows, fmt), quantise(columns, fmt)
-
-
 @bench(limit_cycles=500_000)
 @cocotb.parametrize(name=list(_UNITS), fmt=list(next(iter(_UNITS.values())).array.formats))
 async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format) -> None:
@@ -88,7 +68,7 @@ async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format
     for index in range(_PRODUCTS):
         m, n, k = (1 if index == 0 else int(extent) for extent in rng.integers(1, most))
         tiling = UnitTiling(config, m, n, k, (fmt, fmt))
-        a, b = _operands(rng, m, n, k, fmt)
+        a, b = unit_operands(rng, m, n, k, fmt)
         stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 3)
         sources = [
             Source(dut, f"{name}_i_{operand}", stall=stall)

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from hw.arch.tensor_instructions import Fault, Instruction, Opcode, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
-from hw.numeric import reference
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, int8
 from hw.tpu.sequencer import STATUS
@@ -18,14 +17,13 @@ from hw.tpu.unit import TensorUnit
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.cocotb.unit_choice import asked_unit
 from sim.drivers.tensor_unit_driver import host_vectors, payloads, vectors_for_host
+from sim.drivers.tensor_unit_golden import layer_results, tensor_operands
 from sim.native.bundle import Bundle
-from sw.tensor_program import Layer, Packing, mlp_program, mlp_results
+from sw.tensor_program import Layer, mlp_program, mlp_results
 
 __all__ = ["a_refused_instruction_stops_the_unit", "chained_layers_are_numpys", "design"]
 
 _CHAINS = 3
-
-Array = npt.NDArray[Any]
 
 
 def _units() -> dict[str, TensorConfig]:
@@ -57,39 +55,6 @@ def _integers(words: npt.NDArray[np.uint32]) -> list[int]:
     return [int.from_bytes(payload.tobytes(), "little") for payload in words]
 
 
-def _operands(rng: np.random.Generator, shape: tuple[int, ...], config: TensorConfig) -> Array:
-    if not config.format.is_float:
-        return rng.integers(-128, 128, shape, dtype=np.int8)
-    return rng.standard_normal(shape).astype(config.format.dtype)
-
-
-def _sums(config: TensorConfig, left: Array, right: Array, packing: Packing) -> Array:
-    """Sums of a product; with an adder below the array, the terms of a tile are summed first."""
-    if not config.unit.bottom:
-        return reference.matmul(left, right)
-    inner = packing.vectors * config.sizes.elements
-    wide = np.zeros((len(left), inner), left.dtype)
-    tall = np.zeros((inner, right.shape[1]), right.dtype)
-    wide[:, packing.places], tall[packing.places] = left, right
-    return reference.matmul(wide, tall, tile=config.sizes.elements)
-
-
-def _numpys(config: TensorConfig, activations: Array, layers: list[Layer]) -> Array:
-    """Expected results of layers, with numpy's rounding."""
-    packing = Packing.of_host(config.sizes, activations.shape[1])
-    for layer in layers:
-        sums = _sums(config, activations, layer.weight, packing)
-        packing = Packing.of_results(config.sizes, layer.weight.shape[1])
-        if config.format.is_float:
-            sums = np.where(sums < 0, np.float32(0), sums) if layer.relu else sums
-            activations = reference.cast(sums, config.format)
-        else:
-            # Exact in float64: 49 bits at most.
-            scaled = np.rint(sums.astype(np.float64) * layer.scale / 2.0**layer.shift)
-            activations = scaled.clip(0 if layer.relu else -128, 127).astype(np.int8)
-    return activations
-
-
 async def _start(dut: Any) -> None:
     streams = ("i_instruction", "i_weight", "i_host")
     offers = {f"{name}_{stream}__valid": 0 for name in _UNITS for stream in streams}
@@ -107,14 +72,14 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
         rows, *extents = (int(extent) for extent in rng.integers(1, (25, *[2 * width] * 4)))
         layers = [
             Layer(
-                _operands(rng, (k, n), config),
+                tensor_operands(rng, (k, n), config),
                 relu=bool(rng.integers(2)),
                 scale=int(rng.integers(1, 1 << 16)),
                 shift=int(rng.integers(20, 26)),
             )
             for k, n in zip(extents[:-1], extents[1:], strict=True)
         ]
-        activations = _operands(rng, (rows, extents[0]), config)
+        activations = tensor_operands(rng, (rows, extents[0]), config)
         program = mlp_program(config.sizes, activations, layers)
         sent = payloads(program)
         stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 4)
@@ -134,7 +99,7 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
         data = b"".join(payload.to_bytes(size, "little") for payload in taken)
         vectors = np.frombuffer(data, np.uint32).reshape(-1, size // 4)
         results = mlp_results(config.sizes, host_vectors(config, vectors, counts), layers, rows)
-        expected = _numpys(config, activations, layers)
+        expected = layer_results(config, activations, layers)
         assert results.tobytes() == expected.tobytes(), f"{rows} rows, {extents}, pauses {stalls}"
 
 

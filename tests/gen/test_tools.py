@@ -41,7 +41,7 @@ def test_a_program_is_installed_as_the_system_does_it(system, release, program, 
 def test_packages_are_installed_by_make_in_a_clone_and_by_pip_elsewhere(monkeypatch, tmp_path):
     assert install_packages() == "make setup"
     monkeypatch.setattr(tools, "__file__", str(tmp_path / "gen" / "tools.py"))
-    assert install_packages() == "pip install 'tilewright[sim,area]'"
+    assert install_packages() == "pip install 'tilewright[sim,area,fpga]'"
 
 
 def test_a_missing_tool_is_an_error_with_that_line(monkeypatch):

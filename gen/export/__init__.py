@@ -1,0 +1,1 @@
+"""Export of a component as a core for other designs: wrapper, definitions, scripts."""

@@ -1,0 +1,1 @@
+"""Folder of an exported core: Verilog, definitions, testbench with vectors, scripts."""
