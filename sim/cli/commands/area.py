@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim.cli.ecp5_area import ecp5_area
 from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_config, add_json
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.unit_options import (
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from gen.liberty import Liberty
     from gen.unit_designs import UnitDesign
 
-__all__ = ["CHOICES", "add", "execute"]
+__all__ = ["CHOICES", "TARGETS", "add", "execute"]
+
+#: What the area is measured in.
+TARGETS = ("cells", "ecp5")
 
 #: Kinds of unit that ``--component`` takes; gen.unit_designs is too slow to import for a help.
 CHOICES = ("pcu", "pmu", "switch", "token_switch", "config_segment", "agcu", "command", "rest")
@@ -51,6 +55,12 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--liberty", metavar="CELLS.lib", help="standard-cell library for areas in µm²"
+    )
+    parser.add_argument(
+        "--target",
+        choices=TARGETS,
+        default=TARGETS[0],
+        help="generic cells, or LUTs, DSPs, block RAMs and the placed clock of an ECP5",
     )
     add_settings(parser)
     add_systolic(parser)
@@ -198,6 +208,8 @@ def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Synthesize each unit of ``--config`` once, and multiply by its count."""
+    if args.target == "ecp5":
+        return ecp5_area(args)
     if asks_for_systolic(args):
         require_no_settings(args)
         return _systolic(args)

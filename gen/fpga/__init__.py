@@ -1,0 +1,1 @@
+"""Resources and clock of a design in an FPGA."""
