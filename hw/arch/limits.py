@@ -12,6 +12,7 @@ __all__ = [
     "AXI_ADDRESS_BITS",
     "AXI_FIRST_ID",
     "AXI_PROTECTION",
+    "AXI_QOS",
     "BANK_ROWS",
     "BARRIERS",
     "BARRIER_ARRIVALS",
@@ -76,6 +77,8 @@ AXI_ADDRESS_BITS = Domain(32, 64)
 AXI_FIRST_ID = Domain(0, (1 << 16) - 1)
 #: AxPROT: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
 AXI_PROTECTION = Domain(0, 7)
+#: AxQOS; AXI4 gives no meaning to the values but 0, which says that there is none.
+AXI_QOS = Domain(0, 15)
 #: Beats of a TMA engine's landing buffer.
 LANDING_BEATS = Domain(16, 4096, power=True)
 #: Outstanding bursts of a TMA engine.

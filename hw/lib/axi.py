@@ -82,6 +82,7 @@ class Axi4ReadInterface(_ReadChannels):
     arsize: Signal
     arburst: Signal
     arcache: Signal
+    arqos: Signal  # with ``qos_bits`` alone
     rid: Signal
     rlast: Signal
 
@@ -94,6 +95,7 @@ class Axi4WriteInterface(_WriteChannels):
     awsize: Signal
     awburst: Signal
     awcache: Signal
+    awqos: Signal  # with ``qos_bits`` alone
     wlast: Signal
     bid: Signal
 
@@ -208,7 +210,8 @@ class _AxiSignature(wiring.Signature):
         data_bits, address_bits, id_bits = self._parameters
         name = type(self).__name__
         ids = f", id_bits={id_bits}" if id_bits else ""
-        return f"{name}(data_bits={data_bits}, address_bits={address_bits}{ids})"
+        qos = ", qos_bits=4" if self.members.keys() & {"awqos", "arqos"} else ""
+        return f"{name}(data_bits={data_bits}, address_bits={address_bits}{ids}{qos})"
 
     def create(self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0) -> Any:
         """Make an interface of this signature."""
@@ -218,12 +221,19 @@ class _AxiSignature(wiring.Signature):
 class _Axi4Signature(_AxiSignature):
     _channels: tuple[Callable[[int, int, int], dict[str, Member]], ...]
 
-    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
+    def __init__(
+        self, *, data_bits: int, address_bits: int, id_bits: int = 1, qos_bits: int = 0
+    ) -> None:
         _check(data_bits, address_bits, _AXI4_DATA_BITS)
         _check_id(id_bits)
+        if qos_bits not in (0, 4):
+            raise BadInputError(f"AXI QoS bits must be 0 or 4, not {shown(qos_bits)}")
         members: dict[str, Member] = {}
         for channels in type(self)._channels:
             members |= channels(data_bits, address_bits, id_bits)
+        if qos_bits:
+            valid = [name for name in ("awvalid", "arvalid") if name in members]
+            members |= {f"{name[:2]}qos": Out(qos_bits) for name in valid}
         super().__init__(members, data_bits=data_bits, address_bits=address_bits, id_bits=id_bits)
 
 
@@ -238,6 +248,9 @@ class Axi4ReadSignature(_Axi4Signature):
         Width of a byte address (1 to 64).
     id_bits : int
         Width of the ids (1 to 32).
+    qos_bits : int
+        Width of the QoS signals of the address channels: 4, or 0 for a port without them, as those
+        of a chip.
 
     Raises
     ------

@@ -25,7 +25,7 @@ _FIXED, _WRAP, _RESERVED = 0b00, 0b10, 0b11
 _EXOKAY = 0b01
 
 #: Signals of each channel that stay until the handshake.
-_ADDRESS = ("addr", "prot", "id", "len", "size", "burst", "cache")
+_ADDRESS = ("addr", "prot", "id", "len", "size", "burst", "cache", "qos")
 _PAYLOADS = {
     "aw": _ADDRESS,
     "w": ("data", "strb", "last"),
@@ -52,6 +52,8 @@ class AxiChecker(Component):
         The same of the write side.
     early_beats : int
         Most beats of W that wait for their AW (1 to 65,536).
+    qos_bits : int
+        As :class:`hw.lib.axi.Axi4Signature`.
 
     Members
     -------
@@ -80,6 +82,7 @@ class AxiChecker(Component):
         reads: int = 16,
         writes: int = 16,
         early_beats: int = 2 * MAX_BURST_BEATS,
+        qos_bits: int = 0,
     ) -> None:
         require_int("Outstanding reads", reads, 0, 1024)
         require_int("Outstanding writes", writes, 0, 1024)
@@ -88,7 +91,9 @@ class AxiChecker(Component):
             raise BadInputError("Outstanding reads or writes must be above 0, not both 0")
         kinds = {(True, True): Axi4Signature, (True, False): Axi4ReadSignature}
         kind = kinds.get((reads > 0, writes > 0), Axi4WriteSignature)
-        port = kind(data_bits=data_bits, address_bits=address_bits, id_bits=id_bits)
+        port = kind(
+            data_bits=data_bits, address_bits=address_bits, id_bits=id_bits, qos_bits=qos_bits
+        )
         self._reads = reads
         self._writes = writes
         self._early_beats = early_beats
@@ -129,7 +134,9 @@ class AxiChecker(Component):
     def _handshake(self, m: Module, channel: str, begun: Signal) -> None:
         """Rules of VALID, and of the payload that waits for READY."""
         valid, ready = self._signals(channel, "valid", "ready")
-        payload = Cat(self._signals(channel, *_PAYLOADS[channel]))
+        there = self.monitor.signature.members
+        names = [name for name in _PAYLOADS[channel] if channel + name in there]
+        payload = Cat(self._signals(channel, *names))
         waits = Signal(name=f"{channel}_waits")
         offered = Signal(len(payload), name=f"{channel}_offered")
         m.d.sync += [waits.eq(valid & ~ready), offered.eq(payload)]

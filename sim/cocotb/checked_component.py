@@ -60,6 +60,7 @@ class CheckedComponent(Component):
             data_bits=len(self.axi.rdata),
             address_bits=len(self.axi.araddr),
             id_bits=len(self.axi.arid),
+            qos_bits=4 * hasattr(self.axi, "arqos"),
             reads=self._outstanding,
             writes=self._outstanding,
         )

@@ -105,6 +105,7 @@ class TmaTop(Component):
                         data_bits=sizes.width_bits,
                         address_bits=sizes.address_bits,
                         id_bits=attributes.id_bits(sizes),
+                        qos_bits=4,
                     )
                 ),
                 **({"interlock": Out(interlock)} if reduces else {}),

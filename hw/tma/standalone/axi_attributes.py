@@ -1,4 +1,4 @@
-"""Attributes of the bursts of a TMA unit: cache, protection and IDs."""
+"""Attributes of the bursts of a TMA unit: cache, protection, quality of service and IDs."""
 
 import dataclasses
 
@@ -23,6 +23,8 @@ class AxiAttributes:
         ``arcache`` and ``awcache``: a code that AXI4 does not reserve.
     read_protection, write_protection : int
         ``arprot`` and ``awprot`` (`limits.AXI_PROTECTION`).
+    read_qos, write_qos : int
+        ``arqos`` and ``awqos`` (`limits.AXI_QOS`).
     first_id : int
         Added to the unit's IDs (`limits.AXI_FIRST_ID`), a multiple of their number.
 
@@ -36,6 +38,8 @@ class AxiAttributes:
     write_cache: int = CACHE_NORMAL
     read_protection: int = 0
     write_protection: int = 0
+    read_qos: int = 0
+    write_qos: int = 0
     first_id: int = 0
 
     def __post_init__(self) -> None:
@@ -45,6 +49,8 @@ class AxiAttributes:
                 raise refusal(noun, f"be one of {', '.join(map(str, _CACHE_CODES))}", cache)
         limits.AXI_PROTECTION.require("Read protection", self.read_protection)
         limits.AXI_PROTECTION.require("Write protection", self.write_protection)
+        limits.AXI_QOS.require("Read QoS", self.read_qos)
+        limits.AXI_QOS.require("Write QoS", self.write_qos)
         limits.AXI_FIRST_ID.require("First ID", self.first_id)
 
     def id_bits(self, sizes: TmaSizes) -> int:
@@ -68,8 +74,10 @@ class AxiAttributes:
             "awcache": self.write_cache,
             "arprot": self.read_protection,
             "awprot": self.write_protection,
+            "arqos": self.read_qos,
+            "awqos": self.write_qos,
         }
 
 
-#: Normal memory, AxPROT 0, IDs from 0 on.
+#: Normal memory, AxPROT and AxQOS 0, IDs from 0 on.
 DEFAULT_ATTRIBUTES = AxiAttributes()

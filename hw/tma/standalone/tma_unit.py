@@ -132,6 +132,7 @@ class TmaUnit(Component):
                         data_bits=sizes.width_bits,
                         address_bits=sizes.address_bits,
                         id_bits=attributes.id_bits(sizes),
+                        qos_bits=4,
                     )
                 ),
                 **({"interlock": Out(interlock_signature(sizes.address_bits))} if reduces else {}),

@@ -63,7 +63,7 @@ class UnitPort(Component):
                 "i_fields": In(Axi4WriteSignature(**port)),
                 "i_asks": In(1),
                 "o_granted": Out(1),
-                "axi": Out(Axi4Signature(**port, id_bits=attributes.id_bits(sizes))),
+                "axi": Out(Axi4Signature(**port, id_bits=attributes.id_bits(sizes), qos_bits=4)),
             }
         )
 
@@ -88,10 +88,11 @@ class UnitPort(Component):
         """Connect a half of the port, with the attributes of its bursts."""
         attributes = self._attributes
         _join(m, manager, self.axi)
-        for wire in manager.signature.members:
-            if wire in attributes.constants:
-                m.d.comb += getattr(self.axi, wire).eq(attributes.constants[wire])
-            elif wire in ("arid", "awid"):
+        for wire, value in attributes.constants.items():
+            if f"{wire[:2]}valid" in manager.signature.members:
+                m.d.comb += getattr(self.axi, wire).eq(value)
+        for wire in ("arid", "awid"):
+            if wire in manager.signature.members:
                 # A multiple of the number of IDs: the low bits of answers are the unit's.
                 m.d.comb += getattr(self.axi, wire).eq(getattr(manager, wire) | attributes.first_id)
 

@@ -33,6 +33,7 @@ class CheckedPort(Elaboratable):
             id_bits=len(id),
             reads=self.reads,
             writes=self.writes,
+            qos_bits=4 * (hasattr(axi, "arqos") or hasattr(axi, "awqos")),
         )
         watch(m, checker, axi)
         state_rules(m, checker)

@@ -103,9 +103,17 @@ AXI_LITE = {
         (Axi4Signature(data_bits=64, address_bits=40, id_bits=2), AXI4_READ | AXI4_WRITE),
         (Axi4ReadSignature(data_bits=64, address_bits=40, id_bits=2), AXI4_READ),
         (Axi4WriteSignature(data_bits=64, address_bits=40, id_bits=2), AXI4_WRITE),
+        (
+            Axi4Signature(data_bits=64, address_bits=40, id_bits=2, qos_bits=4),
+            AXI4_READ | AXI4_WRITE | {"arqos": 4, "awqos": 4},
+        ),
+        (
+            Axi4ReadSignature(data_bits=64, address_bits=40, id_bits=2, qos_bits=4),
+            AXI4_READ | {"arqos": 4},
+        ),
         (AxiLiteSignature(address_bits=12), AXI_LITE),
     ],
-    ids=["full", "read", "write", "lite"],
+    ids=["full", "read", "write", "full with QoS", "read with QoS", "lite"],
 )
 def test_emitted_ports_have_the_names_and_widths_of_the_standard(signature, expected):
     manager = {
@@ -125,6 +133,8 @@ def test_parameters_are_readable_and_equal_ports_compare_equal():
     assert one == Axi4Signature(data_bits=128, address_bits=48, id_bits=1)
     assert one != Axi4Signature(data_bits=64, address_bits=48)
     assert repr(one) == "Axi4Signature(data_bits=128, address_bits=48, id_bits=1)"
+    served = Axi4Signature(data_bits=128, address_bits=48, qos_bits=4)
+    assert repr(served) == repr(one)[:-1] + ", qos_bits=4)" and served != one
     assert (
         repr(AxiLiteSignature(address_bits=9)) == "AxiLiteSignature(data_bits=32, address_bits=9)"
     )
@@ -139,6 +149,10 @@ def test_parameters_are_readable_and_equal_ports_compare_equal():
         (
             lambda: Axi4WriteSignature(data_bits=64, address_bits=8, id_bits=0),
             "AXI id bits must be an integer from 1 to 32, not 0",
+        ),
+        (
+            lambda: Axi4Signature(data_bits=64, address_bits=8, qos_bits=3),
+            "AXI QoS bits must be 0 or 4, not 3",
         ),
     ],
 )

@@ -196,6 +196,15 @@ def test_half_a_port_has_its_own_rules_alone():
         assert absent not in checker.monitor.signature.members
 
 
+@pytest.mark.parametrize("channel", ["aw", "ar"])
+def test_a_quality_of_service_that_changes_breaks_its_channel(channel):
+    waits = {f"{channel}valid": 1, f"{channel}ready": 0, f"{channel}size": 2, f"{channel}burst": 1}
+    waits[f"{channel}qos"] = 3
+    rule = AxiRule[f"{channel.upper()}_STABLE"]
+    assert not any(play([IDLE, waits, waits], qos_bits=4))
+    assert play([IDLE, waits, waits | {f"{channel}qos": 2}], qos_bits=4)[-1] == {rule}
+
+
 def test_the_sides_are_those_that_drive_the_channel():
     sides = {"AW": Side.MANAGER, "W": Side.MANAGER, "AR": Side.MANAGER}
     sides |= {"B": Side.SUBORDINATE, "R": Side.SUBORDINATE}

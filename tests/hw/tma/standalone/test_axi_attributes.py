@@ -21,6 +21,8 @@ _GOOD = Descriptor(
 _AT_IN, _AT_OUT = 0x1000, 0x1080
 _CASES = [
     (AxiAttributes(), 1, {3}, {3}, 0, 0, {0, 1}, {0}),
+    (AxiAttributes(read_qos=9, write_qos=6), 1, {3}, {3}, 0, 0, {0, 1}, {0}),
+    (AxiAttributes(read_qos=15, write_qos=1), 2, {3}, {3}, 0, 0, {0, 1, 2}, {0}),
     (
         AxiAttributes(read_cache=11, write_cache=7, read_protection=2, write_protection=5),
         1, {11}, {7}, 2, 5, {0, 1}, {0},
@@ -28,6 +30,9 @@ _CASES = [
     (AxiAttributes(first_id=6, write_cache=0), 1, {3}, {0}, 0, 0, {6, 7}, {6}),
     (AxiAttributes(first_id=48, read_cache=15), 8, {15}, {3}, 0, 0, {*range(48, 57)}, {48}),
 ]  # fmt: skip
+
+
+_SEEN = ("arid", "arcache", "arprot", "arqos", "awid", "awcache", "awprot", "awqos")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,7 @@ def test_every_burst_has_the_attributes(
     )
     bench.describe(_AT_IN, _GOOD)
     bench.describe(_AT_OUT, dataclasses.replace(_GOOD, base=0x3000))
-    seen = {name: set() for name in ("arid", "arcache", "arprot", "awid", "awcache", "awprot")}
+    seen = {name: set() for name in _SEEN}
 
     async def watch(ctx):
         axi = bench.unit.axi
@@ -70,6 +75,7 @@ def test_every_burst_has_the_attributes(
     assert [code for _, code in bench.completions] == [0] * 9
     assert seen == {
         "arid": arids, "arcache": read, "arprot": {read_prot},
+        "arqos": {attributes.read_qos}, "awqos": {attributes.write_qos},
         "awid": awids, "awcache": write, "awprot": {write_prot},
     }  # fmt: skip
     np.testing.assert_array_equal(data[0x3000:0x3100], data[0x2000:0x2100])
@@ -82,6 +88,7 @@ def test_every_burst_has_the_attributes(
           for value in (-1, 4, 5, 8, 9, 12, 13, 16, True, "3")),
         *((field, value) for field in ("read_protection", "write_protection")
           for value in (-1, 8, True)),
+        *((field, value) for field in ("read_qos", "write_qos") for value in (-1, 16, True, "3")),
         *(("first_id", value) for value in (-1, 1 << 16, 2.0)),
     ],
 )  # fmt: skip

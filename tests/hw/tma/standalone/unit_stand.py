@@ -12,7 +12,12 @@ from hw.lib.axi_assertions import watch
 from hw.lib.axi_checker import AxiChecker
 from hw.lib.axi_rules import AxiRule
 from hw.lib.component import Component
-from hw.tma.barriers.barrier_layouts import barrier_answer_layout, barrier_operation_layout
+from hw.tma.barriers.barrier_layouts import (
+    barrier_answer_layout,
+    barrier_operation_layout,
+    barrier_result_layout,
+    barrier_wait_layout,
+)
 from hw.tma.reduction.reduction_interlock import interlock_signature
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import completion_layout, unit_command_layout
@@ -58,16 +63,22 @@ class UnitStand(Component):
                 "o_completions": Out(stream.Signature(completion_layout)),
                 "i_operations": In(stream.Signature(OPERATION)),
                 "o_answers": Out(stream.Signature(ANSWER)),
+                "i_waits": In(stream.Signature(barrier_wait_layout)),
+                "o_waits": Out(stream.Signature(barrier_result_layout)),
                 "i_writes": In(stream.Signature(scratchpad_write_layout(width, sizes.vectors))),
                 "i_reads": In(stream.Signature(range(sizes.vectors))),
                 "o_data": Out(stream.Signature(width)),
                 "axi": Out(
                     Axi4Signature(
-                        data_bits=width, address_bits=sizes.address_bits, id_bits=sizes.id_bits
+                        data_bits=width,
+                        address_bits=sizes.address_bits,
+                        id_bits=sizes.id_bits,
+                        qos_bits=4,
                     )
                 ),
                 "o_broken": Out(len(AxiRule)),
                 "o_groups": Out(16),
+                "o_groups_read": Out(16),
                 **({"interlock": Out(interlock)} if reduces else {}),
             }
         )
@@ -80,6 +91,8 @@ class UnitStand(Component):
             (wiring.flipped(self.i_commands), unit.i_commands),
             (unit.o_completions, wiring.flipped(self.o_completions)),
             (wiring.flipped(self.i_operations), unit.i_operations[0]),
+            (wiring.flipped(self.i_waits), unit.i_waits[0]),
+            (unit.o_waits[0], wiring.flipped(self.o_waits)),
             (wiring.flipped(self.i_writes), unit.i_writes),
             (wiring.flipped(self.i_reads), unit.i_reads),
             (unit.axi, wiring.flipped(self.axi)),
@@ -94,6 +107,7 @@ class UnitStand(Component):
             self.o_data.valid.eq(unit.o_data.valid),
             self.o_data.payload.eq(unit.o_data.data),
             self.o_groups.eq(unit.o_groups_stored),
+            self.o_groups_read.eq(unit.o_groups_read),
         ]
         if self._checked:
             bursts = sizes.outstanding + 1
@@ -103,6 +117,7 @@ class UnitStand(Component):
                 id_bits=sizes.id_bits,
                 reads=bursts,
                 writes=bursts,
+                qos_bits=4,
             )
             m.submodules.checker = shared(checker)
             watch(m, checker, unit.axi)
