@@ -10,7 +10,11 @@ from amaranth.lib import data
 
 from hw.arch.tma_sizes import TmaSizes
 from hw.lib.axi_rules import AxiRule
-from hw.tma.barriers.barrier_layouts import BarrierOperation
+from hw.tma.barriers.barrier_layouts import (
+    BarrierOperation,
+    barrier_result_layout,
+    barrier_wait_layout,
+)
 from hw.tma.standalone.unit_commands import TmaOperation, completion_layout, unit_command_layout
 from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
 from tests.hw.tma.standalone.unit_stand import ANSWER, OPERATION
@@ -71,6 +75,21 @@ def _rows(payloads: Sequence[int], bits: int) -> Words:
     return np.frombuffer(raw, "<u4").reshape(-1, size // 4)
 
 
+def _completions(words: Words) -> list[tuple[int, int]]:
+    """Identifier and code of each completion."""
+    bits = completion_layout["code"].offset
+    return [(each & ((1 << bits) - 1), each >> bits) for each in words[:, 0].tolist()]
+
+
+def _fields(layout: data.StructLayout, words: Words) -> dict[str, int]:
+    """Members of a structure, unsigned."""
+    bits = int.from_bytes(np.ascontiguousarray(words).tobytes(), "little")
+    return {
+        name: bits >> field.offset & ((1 << Shape.cast(field.shape).width) - 1)
+        for name, field in layout
+    }
+
+
 class NativeUnit:
     """A `UnitStand` of some sizes in a native model, with its memory.
 
@@ -123,13 +142,29 @@ class NativeUnit:
             quiet_cycles=_PATIENCE,
         )
         self.check()
-        id_bits = completion_layout["code"].offset
-        words = crossed[taken].words[:, 0].tolist()
+        completions = crossed[taken]
         return UnitRun(
-            [(each & ((1 << id_bits) - 1), each >> id_bits) for each in words],
+            _completions(completions.words),
             crossed[sent].first_cycle,
-            crossed[taken].last_cycle,
+            completions.last_cycle,
         )
+
+    def give(self, commands: Sequence[UnitCommand]) -> None:
+        """Give commands, as `run` does, and leave their completions."""
+        self._model.run({f"{self._name}_i_commands": self.words(commands)}, {})
+
+    def take(self, count: int) -> list[tuple[int, int]]:
+        """Take completions: identifier and code of each."""
+        taken = f"{self._name}_o_completions"
+        crossed = self._model.run({}, {taken: count}, quiet_cycles=_PATIENCE)
+        self._check_rules()
+        return _completions(crossed[taken].words)
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        """Groups of stores whose vectors have left the scratchpad, and that are in memory."""
+        read, stored = (f"{self._name}_o_groups{end}" for end in ("_read", ""))
+        return self._model.get(read), self._model.get(stored)
 
     def words(self, commands: Sequence[UnitCommand]) -> Words:
         """Payloads of commands, whose identifiers are their numbers."""
@@ -148,15 +183,15 @@ class NativeUnit:
         ]
         return _rows(payloads, self._commands.size)
 
-    def fill(self, content: np.ndarray) -> None:
-        """Write the whole scratchpad."""
+    def fill(self, content: np.ndarray, start: int = 0) -> None:
+        """Write whole vectors of the scratchpad, from an address on."""
         layout = scratchpad_write_layout(self._sizes.width_bits, self._sizes.vectors)
         strobe = (1 << self._beat) - 1
         payloads = [
             _packed(
                 layout,
                 {
-                    "vector": number,
+                    "vector": start // self._beat + number,
                     "data": int.from_bytes(vector.tobytes(), "little"),
                     "strobe": strobe,
                 },
@@ -174,20 +209,42 @@ class NativeUnit:
 
     def operate(self, operation: BarrierOperation, barrier: int, **fields: int) -> dict[str, int]:
         """Apply an operation at a barrier; its answer by field, unsigned."""
+        (answer,) = self.operate_all([{"operation": operation, "barrier": barrier} | fields])
+        return answer
+
+    def operate_all(self, operations: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
+        """Apply operations at barriers, one per cycle; their answers by field, unsigned."""
         given, answers = f"{self._name}_i_operations", f"{self._name}_o_answers"
-        payload = _packed(OPERATION, {"operation": operation.value, "barrier": barrier} | fields)
-        crossed = self._model.run({given: _rows([payload], OPERATION.size)}, {answers: 1})
-        bits = int.from_bytes(crossed[answers].words.tobytes(), "little")
-        return {
-            name: bits >> field.offset & ((1 << Shape.cast(field.shape).width) - 1)
-            for name, field in ANSWER
-        }
+        payloads = [
+            _packed(OPERATION, {**each, "operation": getattr(each["operation"], "value", 15)})
+            for each in operations
+        ]
+        crossed = self._model.run(
+            {given: _rows(payloads, OPERATION.size)}, {answers: len(payloads)}
+        )
+        return [_fields(ANSWER, row) for row in crossed[answers].words]
+
+    def wait(self, barrier: int, parity: int, cycles: int = 0) -> dict[str, int]:
+        """Wait for the phase of a parity, for some cycles; the result by field."""
+        given, results = f"{self._name}_i_waits", f"{self._name}_o_waits"
+        payload = _packed(
+            barrier_wait_layout, {"barrier": barrier, "parity": parity, "cycles": cycles}
+        )
+        crossed = self._model.run(
+            {given: _rows([payload], barrier_wait_layout.size)},
+            {results: 1},
+            quiet_cycles=cycles + _PATIENCE,
+        )
+        return _fields(barrier_result_layout, crossed[results].words[0])
 
     def check(self) -> None:
         """Raise a `Violation` if a rule of AXI4 was broken, or a burst is open."""
+        self._check_rules()
+        if self.memory.owed:
+            raise Violation(f"{self.memory.owed} bursts are open after the last completion")
+
+    def _check_rules(self) -> None:
         broken = self._model.get(f"{self._name}_o_broken")
         rules = [rule.name for rule in AxiRule if broken >> rule.value & 1]
         if rules:
             raise Violation(f"AXI4 rules broken: {', '.join(rules)}")
-        if self.memory.owed:
-            raise Violation(f"{self.memory.owed} bursts are open after the last completion")
