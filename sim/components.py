@@ -194,6 +194,7 @@ _TMA_SIZES = tuple(
         ("descriptors", limits.CACHED_DESCRIPTORS),
         ("barriers", limits.BARRIERS),
         ("scratchpad_bytes", limits.SCRATCHPAD_BYTES),
+        ("scratchpads", limits.SCRATCHPADS),
     )
 )
 

@@ -37,6 +37,7 @@ __all__ = [
     "PMU_CAPACITY_BYTES",
     "PMU_SLOTS",
     "READ_IDS",
+    "SCRATCHPADS",
     "SCRATCHPAD_BYTES",
     "SEGMENTS",
     "SEGMENT_WORDS",
@@ -117,6 +118,8 @@ CACHED_DESCRIPTORS = Domain(2, 64)
 COMMAND_SLOTS = Domain(2, 1024, power=True)
 #: Bytes of the scratchpad of a stand-alone TMA unit; a box of it is counted by a barrier.
 SCRATCHPAD_BYTES = Domain(1024, 1 << 19, power=True)
+#: Scratchpads of a stand-alone TMA unit.
+SCRATCHPADS = Domain(1, 16)
 #: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
 COUNTER_WORDS = 8
 #: Width of a counter's number, which counts on through the units.

@@ -28,7 +28,9 @@ class TmaSizes:
     barriers : int
         Barriers (`limits.BARRIERS`).
     scratchpad_bytes : int
-        Bytes of the scratchpad (`limits.SCRATCHPAD_BYTES`).
+        Bytes of each scratchpad (`limits.SCRATCHPAD_BYTES`).
+    scratchpads : int
+        Scratchpads, each with a bank of barriers (`limits.SCRATCHPADS`).
 
     Raises
     ------
@@ -44,6 +46,7 @@ class TmaSizes:
     descriptors: int = 8
     barriers: int = 32
     scratchpad_bytes: int = 65_536
+    scratchpads: int = 1
 
     def __post_init__(self) -> None:
         limits.LINK_BITS.require("Width in bits", self.width_bits)
@@ -54,6 +57,7 @@ class TmaSizes:
         limits.CACHED_DESCRIPTORS.require("Cached descriptors", self.descriptors)
         limits.BARRIERS.require("Barriers", self.barriers)
         limits.SCRATCHPAD_BYTES.require("Scratchpad bytes", self.scratchpad_bytes)
+        limits.SCRATCHPADS.require("Scratchpads", self.scratchpads)
 
     @property
     def vectors(self) -> int:

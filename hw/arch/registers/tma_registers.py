@@ -37,6 +37,7 @@ _COORDINATES = (
     "in dimension 5; fourth of four rows",
 )
 _BARRIER = Field("barrier", 8, 8, _WO, "number of the barrier")
+_SCRATCHPAD = Field("scratchpad", 16, 4, _WO, "scratchpad of the barrier")
 
 
 def _count(name: str, offset: int, text: str) -> tuple[Register, Register]:
@@ -153,6 +154,7 @@ TMA_REGISTERS: tuple[Register, ...] = (
             Field("operation", 0, 4, _WO, "`BarrierOperation`; the write applies it"),
             Field("failed", 4, 1, _WO, "COMPLETE raises the flag"),
             _BARRIER,
+            _SCRATCHPAD,
         ),
     ),
     Register(
@@ -174,6 +176,7 @@ TMA_REGISTERS: tuple[Register, ...] = (
         (
             Field("parity", 0, 1, _WO, "parity of the phase; the write begins the wait"),
             _BARRIER,
+            _SCRATCHPAD,
         ),
     ),
     Register(
@@ -189,6 +192,15 @@ TMA_REGISTERS: tuple[Register, ...] = (
     ),
     word_register("REDUCTION", 0x74, _RW, "`ReductionOperation` of REDUCE", REDUCTION_BITS),
     word_register("OFFSETS", 0x78, _RW, "offsets of an im2col command, of W in the low bits", 16),
+    Register(
+        "DESTINATIONS",
+        0x7C,
+        (
+            Field("mask", 0, 16, _RW, "scratchpads that a load or a copy goes to"),
+            Field("source", 16, 4, _RW, "scratchpad that a store or a copy comes from"),
+            Field("scratchpads", 24, 5, _RO, "scratchpads of the unit"),
+        ),
+    ),
     *_count("READ_BYTES", 0x80, "bytes of the beats read"),
     *_count("WRITTEN_BYTES", 0x88, "bytes of the beats written"),
     *_count("READ_BURSTS", 0x90, "bursts read"),

@@ -32,6 +32,8 @@ class CommandSlots(Component):
         Width of a byte address of memory.
     slots : int
         Slots, a power of two (`limits.COMMAND_SLOTS`).
+    scratchpads : int
+        Scratchpads of the unit.
 
     Members
     -------
@@ -61,9 +63,9 @@ class CommandSlots(Component):
     o_done: Signal
     o_failed: Signal
 
-    def __init__(self, *, address_bits: int, slots: int) -> None:
+    def __init__(self, *, address_bits: int, slots: int, scratchpads: int = 1) -> None:
         self._slots = slots
-        self._commands = unit_command_layout(address_bits)
+        self._commands = unit_command_layout(address_bits, scratchpads)
         super().__init__(
             {
                 "i_commands": In(stream.Signature(self._commands)),

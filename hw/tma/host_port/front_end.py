@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES
+from hw.arch import limits
 from hw.arch.registers.tma_registers import (
     TMA_ADDRESS_BITS,
     TMA_ID,
@@ -27,6 +27,7 @@ from hw.tma.barriers.barrier_layouts import (
     barrier_wait_layout,
 )
 from hw.tma.host_port.traffic_counters import TRAFFIC_COUNTS, traffic_layout
+from hw.tma.scratchpads.local_memory import BANK_LIMITS, routed_operation_layout
 from hw.tma.standalone.unit_commands import (
     GROUP_BITS,
     LOCAL_BITS,
@@ -36,7 +37,6 @@ from hw.tma.standalone.unit_commands import (
 
 __all__ = ["TmaFrontEnd"]
 
-_MOST = {"arrivals": BARRIER_ARRIVALS.high, "tx_bytes": BARRIER_TX_BYTES.high}
 #: Registers that are kept for a command, an operation or a wait, written later.
 _KEPT = (
     "INTERRUPT_ENABLE",
@@ -73,6 +73,8 @@ class TmaFrontEnd(Component):
         The host writes CONTROL.
     o_operations, i_answer, o_waits, i_results
         A port and a waiter of the bank of barriers.
+    o_wait_pad
+        With several scratchpads: that of the wait under way.
     i_groups_read, i_groups_stored, i_counts
         What the host reads.
     """
@@ -90,6 +92,7 @@ class TmaFrontEnd(Component):
     o_operations: stream.Interface
     i_answer: Any
     o_waits: stream.Interface
+    o_wait_pad: Signal
     i_results: stream.Interface
     i_groups_read: Signal
     i_groups_stored: Signal
@@ -105,19 +108,26 @@ class TmaFrontEnd(Component):
         self._kept: dict[str, Signal] = {
             name: Signal(tma_register(name).layout.size, name=name) for name in _KEPT + _COUNTS
         }
+        self._mask = Signal(limits.SCRATCHPADS.high, init=1)
+        self._source = Signal(range(limits.SCRATCHPADS.high))
         self._causes: Any = Signal(tma_register("INTERRUPT_STATUS").layout)
-        answers = barrier_answer_layout(**_MOST)
+        answers = barrier_answer_layout(**BANK_LIMITS)
         # The last answer and the last result, each with whether there is one.
         self._answer: Any = Signal(data.StructLayout({"valid": 1, "payload": answers}))
         self._result: Any = Signal(
             data.StructLayout({"valid": 1, "payload": barrier_result_layout})
         )
         self._waiting = Signal()
+        several = sizes.scratchpads > 1
+        commands = unit_command_layout(sizes.address_bits, sizes.scratchpads)
+        operations = (
+            routed_operation_layout() if several else barrier_operation_layout(**BANK_LIMITS)
+        )
         super().__init__(
             {
                 "host": In(AxiLiteSignature(address_bits=TMA_ADDRESS_BITS)),
                 "o_interrupt": Out(1),
-                "o_commands": Out(stream.Signature(unit_command_layout(sizes.address_bits))),
+                "o_commands": Out(stream.Signature(commands)),
                 "i_completions": In(stream.Signature(completion_layout)),
                 "i_idle": In(1),
                 "i_aborting": In(1),
@@ -125,9 +135,10 @@ class TmaFrontEnd(Component):
                 "i_failed": In(1),
                 "o_abort": Out(1),
                 "o_clear": Out(1),
-                "o_operations": Out(stream.Signature(barrier_operation_layout(**_MOST))),
+                "o_operations": Out(stream.Signature(operations)),
                 "i_answer": In(wiring.Signature({"valid": Out(1), "payload": Out(answers)})),
                 "o_waits": Out(stream.Signature(barrier_wait_layout)),
+                **({"o_wait_pad": Out(range(limits.SCRATCHPADS.high))} if several else {}),
                 "i_results": In(stream.Signature(barrier_result_layout)),
                 "i_groups_read": In(GROUP_BITS),
                 "i_groups_stored": In(GROUP_BITS),
@@ -186,6 +197,11 @@ class TmaFrontEnd(Component):
                 for number in range(5)
             ),
         ]
+        if self._sizes.scratchpads > 1:
+            m.d.comb += [
+                command.destinations.eq(self._mask),
+                command.source.eq(self._source),
+            ]
 
     def _values(self, m: Module) -> dict[str, Any]:
         """Value of each register that a read does not change."""
@@ -193,9 +209,13 @@ class TmaFrontEnd(Component):
         answer: Any = Signal(tma_register("BARRIER_ANSWER").layout)
         result: Any = Signal(tma_register("WAIT_RESULT").layout)
         completion: Any = Signal(tma_register("COMPLETION").layout)
+        places: Any = Signal(tma_register("DESTINATIONS").layout)
         known, found = self._answer.payload, self._result.payload
         end: Any = self.i_completions.payload
         m.d.comb += [
+            places.mask.eq(self._mask),
+            places.source.eq(self._source),
+            places.scratchpads.eq(self._sizes.scratchpads),
             status.idle.eq(self.i_idle),
             status.full.eq(~self.o_commands.ready),
             status.aborting.eq(self.i_aborting),
@@ -226,6 +246,7 @@ class TmaFrontEnd(Component):
             "STATUS": status,
             "INTERRUPT_STATUS": self._causes,
             "SUBMIT": Const(0, 32),
+            "DESTINATIONS": places,
             "COMPLETION": completion,
             "GROUPS": Cat(self.i_groups_read, self.i_groups_stored),
             "BARRIER_OPERATION": Const(0, 32),
@@ -282,19 +303,35 @@ class TmaFrontEnd(Component):
             with m.Else():
                 m.d.sync += kept[name].eq(written)
 
+        scratchpads = self._sizes.scratchpads
+
+        def place(word: Any, refused: Signal) -> None:
+            if scratchpads == 1:
+                m.d.comb += refused.eq(1)
+            else:
+                m.d.sync += [
+                    self._mask.eq(word.mask),
+                    self._source.eq(word.source),
+                ]
+
         def operate(word: Any, refused: Signal) -> None:
-            m.d.sync += [
-                self._answer.valid.eq(0),
-                self.o_operations.valid.eq(1),
-                operation.operation.eq(word.operation),
-                operation.barrier.eq(word.barrier),
-                operation.failed.eq(word.failed),
-                operation.arrivals.eq(kept["BARRIER_ARRIVALS"]),
-                operation.bytes.eq(kept["BARRIER_BYTES"]),
-            ]
+            with m.If(word.scratchpad >= scratchpads):
+                m.d.comb += refused.eq(1)
+            with m.Else():
+                m.d.sync += [
+                    self._answer.valid.eq(0),
+                    self.o_operations.valid.eq(1),
+                    operation.operation.eq(word.operation),
+                    operation.barrier.eq(word.barrier),
+                    operation.failed.eq(word.failed),
+                    operation.arrivals.eq(kept["BARRIER_ARRIVALS"]),
+                    operation.bytes.eq(kept["BARRIER_BYTES"]),
+                ]
+                if scratchpads > 1:
+                    m.d.sync += operation.scratchpad.eq(word.scratchpad)
 
         def begin(word: Any, refused: Signal) -> None:
-            with m.If(self._waiting):
+            with m.If(self._waiting | (word.scratchpad >= scratchpads)):
                 m.d.comb += refused.eq(1)
             with m.Else():
                 m.d.sync += [
@@ -305,6 +342,8 @@ class TmaFrontEnd(Component):
                     wait.parity.eq(word.parity),
                     wait.cycles.eq(kept["WAIT_CYCLES"]),
                 ]
+                if scratchpads > 1:
+                    m.d.sync += self.o_wait_pad.eq(word.scratchpad)
 
         with m.If(self.o_operations.valid & self.o_operations.ready):
             m.d.sync += self.o_operations.valid.eq(0)
@@ -318,6 +357,7 @@ class TmaFrontEnd(Component):
                 "INTERRUPT_STATUS": clear,
                 "SUBMIT": submit,
                 **{name: functools.partial(keep, name) for name in _COUNTS},
+                "DESTINATIONS": place,
                 "BARRIER_OPERATION": operate,
                 "WAIT": begin,
             },

@@ -18,7 +18,7 @@ from hw.tma.host_port.command_slots import CommandSlots
 from hw.tma.host_port.front_end import TmaFrontEnd
 from hw.tma.host_port.traffic_counters import TrafficCounters
 from hw.tma.reduction.reduction_interlock import interlock_signature
-from hw.tma.scratchpads.local_memory import connect_user, user_ports
+from hw.tma.scratchpads.local_memory import connect_operations, connect_user, user_ports, users_of
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
 from hw.tma.standalone.tma_unit import TmaUnit
 
@@ -53,6 +53,8 @@ class TmaTop(Component):
         With ``reduces``.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
+    further
+        With several scratchpads, the members above and below for each beyond the first.
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
         Ports and waiters, as many as ``ports``, of the
         :class:`hw.tma.barriers.barrier_bank.BarrierBank`.
@@ -70,6 +72,7 @@ class TmaTop(Component):
     i_writes: stream.Interface
     i_reads: stream.Interface
     o_data: Any
+    further: Sequence[Any]
     i_operations: Sequence[stream.Interface]
     o_answers: Sequence[Any]
     i_waits: Sequence[stream.Interface]
@@ -88,7 +91,9 @@ class TmaTop(Component):
         reduces: bool = False,
     ) -> None:
         # The unit and the registers have a port of their own.
-        Domain(1, limits.BARRIER_PORTS.high - 2).require("Ports of the accelerator", ports)
+        # With several scratchpads, one port of each is that of the others.
+        taken = 2 if sizes.scratchpads == 1 else 3
+        Domain(1, limits.BARRIER_PORTS.high - taken).require("Ports of the accelerator", ports)
         limits.COMMAND_SLOTS.require("Commands in flight", commands)
         self._sizes = sizes
         self._ports = ports
@@ -117,7 +122,9 @@ class TmaTop(Component):
         m = Module()
         sizes, own = self._sizes, self._ports
         unit = TmaUnit(sizes, ports=own + 1, attributes=self._attributes, reduces=self._reduces)
-        slots = CommandSlots(address_bits=sizes.address_bits, slots=self._commands)
+        slots = CommandSlots(
+            address_bits=sizes.address_bits, slots=self._commands, scratchpads=sizes.scratchpads
+        )
         registers = TmaFrontEnd(sizes)
         counters = TrafficCounters(width_bits=sizes.width_bits)
         m.submodules.unit = shared(unit)
@@ -131,15 +138,15 @@ class TmaTop(Component):
             (unit.o_completions, slots.i_completions),
             (slots.o_completions, registers.i_completions),
             (registers.o_operations, unit.i_operations[own]),
-            (registers.o_waits, unit.i_waits[own]),
-            (unit.o_waits[own], registers.i_results),
             (unit.axi, wiring.flipped(self.axi)),
         ]
         if self._reduces:
             pairs.append((unit.interlock, wiring.flipped(self.interlock)))
         for source, target in pairs:
             wiring.connect(m, source, target)
-        connect_user(m, self, unit)
+        for outer, inner in zip(users_of(self), users_of(unit), strict=True):
+            connect_user(m, outer, inner)
+            connect_operations(m, outer, inner)
         m.d.comb += [
             registers.i_answer.valid.eq(unit.o_answers[own].valid),
             registers.i_answer.payload.eq(unit.o_answers[own].payload),
@@ -156,6 +163,7 @@ class TmaTop(Component):
             registers.i_counts.eq(counters.o_counts),
             counters.i_clear.eq(registers.o_clear),
         ]
+        self._wait(m, registers, unit)
         axi = self.axi
         for channel, valid, ready in (
             (counters.i_read.address, axi.arvalid, axi.arready),
@@ -165,3 +173,27 @@ class TmaTop(Component):
         ):
             m.d.comb += [channel.valid.eq(valid), channel.ready.eq(ready)]
         return m
+
+    def _wait(self, m: Module, registers: TmaFrontEnd, unit: TmaUnit) -> None:
+        """Waits of the host: at the scratchpad that it names."""
+        own, users = self._ports, users_of(unit)
+        if len(users) == 1:
+            wiring.connect(m, registers.o_waits, unit.i_waits[own])
+            wiring.connect(m, unit.o_waits[own], registers.i_results)
+            return
+        asked, result = registers.o_waits, registers.i_results
+        for number, user in enumerate(users):
+            waits, found = user.i_waits[own], user.o_waits[own]
+            here = registers.o_wait_pad == number
+            m.d.comb += [
+                waits.valid.eq(asked.valid & here),
+                waits.payload.eq(asked.payload),
+                found.ready.eq(1),
+            ]
+            # A wait of the host ends before its next one begins.
+            with m.If(here):
+                m.d.comb += [
+                    asked.ready.eq(waits.ready),
+                    result.valid.eq(found.valid),
+                    result.payload.eq(found.payload),
+                ]

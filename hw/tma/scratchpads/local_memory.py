@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
@@ -20,7 +20,15 @@ from hw.tma.barriers.barrier_layouts import (
 )
 from hw.tma.standalone.vector_scratchpad import Scratchpad, scratchpad_write_layout
 
-__all__ = ["BANK_LIMITS", "LocalMemory", "connect_user", "user_ports"]
+__all__ = [
+    "BANK_LIMITS",
+    "LocalMemory",
+    "connect_operations",
+    "connect_user",
+    "routed_operation_layout",
+    "user_ports",
+    "users_of",
+]
 
 #: Largest counts of a bank of barriers, whatever its size.
 BANK_LIMITS = {
@@ -29,14 +37,34 @@ BANK_LIMITS = {
 }
 
 
+def routed_operation_layout() -> data.StructLayout:
+    """Layout of an operation on the barriers of one of several scratchpads, by its number."""
+    operation = barrier_operation_layout(**BANK_LIMITS)
+    return data.StructLayout({"scratchpad": range(limits.SCRATCHPADS.high), **operation.members})
+
+
 def user_ports(sizes: TmaSizes, ports: int) -> dict[str, wiring.Member]:
-    """Members for the accelerator beside a unit: those of its scratchpad and its barriers."""
-    operations = stream.Signature(barrier_operation_layout(**BANK_LIMITS))
+    """Members for the accelerator beside a unit: those of its scratchpads and their barriers.
+
+    Those of the scratchpads beyond the first are in the array ``further``.
+    """
+    if sizes.scratchpads == 1:
+        return _members(sizes, ports, barrier_operation_layout(**BANK_LIMITS))
+    one = _members(sizes, ports, routed_operation_layout())
+    return {**one, "further": Out(wiring.Signature(one)).array(sizes.scratchpads - 1)}
+
+
+def users_of(component: Any) -> list[Any]:
+    """Each scratchpad's members of a component that has those of :func:`user_ports`."""
+    return [component, *getattr(component, "further", ())]
+
+
+def _members(sizes: TmaSizes, ports: int, operation: data.StructLayout) -> dict[str, wiring.Member]:
     answers = barrier_answer_layout(**BANK_LIMITS)
     answer = wiring.Signature({"valid": Out(1), "payload": Out(answers)})
     read = wiring.Signature({"valid": Out(1), "data": Out(sizes.width_bits)})
     return {
-        "i_operations": In(operations).array(ports),
+        "i_operations": In(stream.Signature(operation)).array(ports),
         "o_answers": Out(answer).array(ports),
         "i_waits": In(stream.Signature(barrier_wait_layout)).array(ports),
         "o_waits": Out(stream.Signature(barrier_result_layout)).array(ports),
@@ -57,6 +85,8 @@ class LocalMemory(Component):
     sizes : TmaSizes
     ports : int
         Ports of barrier operations, and waiters, of the user.
+    others : int
+        Further ports of operations, behind those.
 
     Members
     -------
@@ -86,10 +116,14 @@ class LocalMemory(Component):
     i_own_operations: stream.Interface
     o_own_answers: Any
 
-    def __init__(self, sizes: TmaSizes, *, ports: int) -> None:
+    def __init__(self, sizes: TmaSizes, *, ports: int, others: int = 0) -> None:
         self._sizes = sizes
         self._ports = ports
-        users = user_ports(sizes, ports)
+        self._others = others
+        operation = barrier_operation_layout(**BANK_LIMITS)
+        users = _members(sizes, ports, operation)
+        further = _members(sizes, ports + others, operation)
+        users |= {name: further[name] for name in ("i_operations", "o_answers")}
         answers = barrier_answer_layout(**BANK_LIMITS)
         super().__init__(
             {
@@ -97,7 +131,7 @@ class LocalMemory(Component):
                 "i_box_write": users["i_writes"],
                 "i_box_read": users["i_reads"],
                 "o_box_data": Out(sizes.width_bits),
-                "i_own_operations": In(stream.Signature(barrier_operation_layout(**BANK_LIMITS))),
+                "i_own_operations": In(stream.Signature(operation)),
                 "o_own_answers": Out(wiring.Signature({"valid": Out(1), "payload": Out(answers)})),
             }
         )
@@ -107,7 +141,9 @@ class LocalMemory(Component):
         sizes, ports = self._sizes, self._ports
         scratchpad = Scratchpad(width_bits=sizes.width_bits, vectors=sizes.vectors)
         # The first port of the bank is the unit's own.
-        bank = BarrierBank(barriers=sizes.barriers, ports=1 + ports, waiters=ports, **BANK_LIMITS)
+        bank = BarrierBank(
+            barriers=sizes.barriers, ports=1 + ports + self._others, waiters=ports, **BANK_LIMITS
+        )
         m.submodules.scratchpad = shared(scratchpad)
         m.submodules.bank = shared(bank)
         for outer, inner in (
@@ -144,15 +180,9 @@ def connect_user(m: Module, outer: Any, inner: Any) -> None:
     """
     for name in ("i_writes", "i_reads"):
         wiring.connect(m, wiring.flipped(getattr(outer, name)), getattr(inner, name))
-    for number, answer in enumerate(outer.o_answers):
-        for name in ("i_operations", "i_waits"):
-            given = getattr(outer, name)[number]
-            wiring.connect(m, wiring.flipped(given), getattr(inner, name)[number])
+    for number, given in enumerate(outer.i_waits):
+        wiring.connect(m, wiring.flipped(given), inner.i_waits[number])
         wiring.connect(m, inner.o_waits[number], wiring.flipped(outer.o_waits[number]))
-        m.d.comb += [
-            answer.valid.eq(inner.o_answers[number].valid),
-            answer.payload.eq(inner.o_answers[number].payload),
-        ]
     m.d.comb += [
         outer.o_phases.eq(inner.o_phases),
         outer.o_flags.eq(inner.o_flags),
@@ -160,3 +190,13 @@ def connect_user(m: Module, outer: Any, inner: Any) -> None:
         outer.o_data.valid.eq(inner.o_data.valid),
         outer.o_data.data.eq(inner.o_data.data),
     ]
+
+
+def connect_operations(m: Module, outer: Any, inner: Any) -> None:
+    """Connect the user's ports of operations of a component to those of one in it, as above."""
+    for number, given in enumerate(outer.i_operations):
+        wiring.connect(m, wiring.flipped(given), inner.i_operations[number])
+        m.d.comb += [
+            outer.o_answers[number].valid.eq(inner.o_answers[number].valid),
+            outer.o_answers[number].payload.eq(inner.o_answers[number].payload),
+        ]

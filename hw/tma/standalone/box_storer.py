@@ -33,7 +33,9 @@ class BoxStorer(Component):
     layouts : TmaLayouts
         Those of the engine.
     vectors : int
-        Vectors of the scratchpad.
+        Vectors of a scratchpad.
+    scratchpads : int
+        Scratchpads of the unit.
 
     Members
     -------
@@ -45,6 +47,8 @@ class BoxStorer(Component):
         Vectors of the boxes.
     o_ended : stream of :data:`read_layout`
         One per ticket, when its last vector is read. Must feed a buffer, whose ready ignores valid.
+    o_pads
+        With several scratchpads: a bit for each, set for the one that is read.
     """
 
     i_tickets: stream.Interface
@@ -52,17 +56,20 @@ class BoxStorer(Component):
     i_data: Signal
     o_stream: stream.Interface
     o_ended: stream.Interface
+    o_pads: Signal
 
-    def __init__(self, layouts: TmaLayouts, *, vectors: int) -> None:
+    def __init__(self, layouts: TmaLayouts, *, vectors: int, scratchpads: int = 1) -> None:
         self._layouts = layouts
         self._vectors = vectors
+        self._several = scratchpads > 1
         super().__init__(
             {
-                "i_tickets": In(stream.Signature(ticket_layout(vectors))),
+                "i_tickets": In(stream.Signature(ticket_layout(vectors, scratchpads))),
                 "o_reads": Out(stream.Signature(range(vectors))),
                 "i_data": In(layouts.width_bits),
                 "o_stream": Out(vector_signature(layouts.width_bits)),
                 "o_ended": Out(stream.Signature(read_layout)),
+                **({"o_pads": Out(scratchpads)} if self._several else {}),
             }
         )
 
@@ -101,6 +108,8 @@ class BoxStorer(Component):
             ended.code.eq(ticket.code),
             ended.commits.eq(ticket.commits),
         ]
+        if self._several:
+            m.d.comb += self.o_pads.eq(ticket.pads)
         with m.If(moves):
             m.d.sync += moved.eq(Mux(last, 0, moved + 1))
 

@@ -16,9 +16,10 @@ from hw.lib.stream import ElasticBuffer
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
+from hw.tma.scratchpads.named_scratchpads import absent_places, give_copy, places_of
 from hw.tma.standalone.field_writer import replacement_layout
 from hw.tma.standalone.linear_copy import MAX_LINEAR_BYTES, LinearSplitter
-from hw.tma.standalone.tickets import tag_layout
+from hw.tma.standalone.tickets import tag_layout, ticket_layout
 from hw.tma.standalone.unit_commands import (
     TmaOperation,
     completion_layout,
@@ -49,6 +50,8 @@ class Dispatcher(Component):
         Vectors of the scratchpad.
     descriptors : int
         Descriptors in the engine's file: those of the cache, then those of linear copies.
+    scratchpads : int
+        Scratchpads of the unit.
 
     Members
     -------
@@ -64,6 +67,8 @@ class Dispatcher(Component):
         To a :class:`hw.tma.standalone.field_writer.FieldWriter`, and its `o_done` and `o_code`.
     o_write, i_freed
         As of :class:`hw.tma.standalone.linear_copy.LinearSplitter`.
+    o_copies : stream of :func:`hw.tma.standalone.tickets.ticket_layout`
+        With several scratchpads: ranges that copies read. Must feed a buffer, as the tags must.
     o_pointer, i_hit, i_entry, o_use, o_invalidate, o_fetch, i_busy, i_done, i_code
         As the opposite members of :class:`hw.tma.standalone.descriptor_cache.DescriptorCache`.
     """
@@ -77,6 +82,7 @@ class Dispatcher(Component):
     i_code_of_replaced: Signal
     o_write: stream.Interface
     i_freed: Sequence[Signal]
+    o_copies: stream.Interface
     o_pointer: Signal
     i_hit: Signal
     i_entry: Signal
@@ -87,26 +93,34 @@ class Dispatcher(Component):
     i_done: Signal
     i_code: Signal
 
-    def __init__(self, layouts: TmaLayouts, *, vectors: int, descriptors: int) -> None:
+    def __init__(
+        self, layouts: TmaLayouts, *, vectors: int, descriptors: int, scratchpads: int = 1
+    ) -> None:
         self._layouts = layouts
         self._vectors = vectors
         self._descriptors = descriptors
         self._reduces = TmaFeature.REDUCE in layouts.features
         stores = (*_BOXES[1], TmaOperation.REDUCE) if self._reduces else _BOXES[1]
         self._boxes = (_BOXES[0], stores)
-        self._given = unit_command_layout(layouts.address_bits)
+        self._scratchpads = scratchpads
+        several = {"layouts": layouts, "vectors": vectors, "scratchpads": scratchpads}
+        self._several: dict[str, Any] = several if scratchpads > 1 else {}
+        self._given = unit_command_layout(layouts.address_bits, scratchpads)
+        tags = stream.Signature(tag_layout(vectors, descriptors, scratchpads))
+        copies = stream.Signature(ticket_layout(vectors, scratchpads))
         commands = command_layout(descriptors, layouts.features)
         super().__init__(
             {
                 "i_commands": In(stream.Signature(self._given)),
                 "o_commands": Out(stream.Signature(commands)).array(2),
-                "o_tags": Out(stream.Signature(tag_layout(vectors, descriptors))).array(2),
+                "o_tags": Out(tags).array(2),
                 "o_completions": Out(stream.Signature(completion_layout)),
                 "o_replacements": Out(stream.Signature(replacement_layout(layouts.address_bits))),
                 "i_replaced": In(1),
                 "i_code_of_replaced": In(8),
                 "o_write": Out(stream.Signature(descriptor_write_layout(descriptors))),
                 "i_freed": In(1).array(2),
+                **({"o_copies": Out(copies)} if scratchpads > 1 else {}),
                 "o_pointer": Out(layouts.address_bits),
                 "i_hit": In(1),
                 "i_entry": In(range(descriptors)),
@@ -184,11 +198,11 @@ class Dispatcher(Component):
                 for side, operation in enumerate(_LINEAR):
                     with m.Case(operation):
                         self._copy(m, side, head, part, splitter)
+                if self._several:
+                    with m.Case(TmaOperation.COPY):
+                        give_copy(m, head, self.o_tags[0], self.o_copies, **self._several)
                 with m.Case(TmaOperation.COMMIT):
-                    m.d.comb += [
-                        self.o_tags[1].valid.eq(1),
-                        head.ready.eq(self.o_tags[1].ready),
-                    ]
+                    m.d.comb += [self.o_tags[1].valid.eq(1), head.ready.eq(self.o_tags[1].ready)]
                 with m.Case(TmaOperation.PREFETCH):
                     m.d.comb += [
                         answer.eq(refused | self.i_hit),
@@ -268,7 +282,7 @@ class Dispatcher(Component):
             (TmaError.ROW_BYTES, size[:4].any()),
             (TmaError.BOX, (size == 0) | (size > MAX_LINEAR_BYTES)),
             (TmaError.BASE, end > 1 << self._layouts.address_bits),
-            (TmaError.DESTINATION, self._misplaced(command)),
+            (TmaError.DESTINATION, self._misplaced(command, side)),
             (
                 TmaError.DESTINATION,
                 size > (self._vectors - place) << self._layouts.beat_shift,
@@ -329,10 +343,12 @@ class Dispatcher(Component):
             given.reduction.operation.eq(command.reduction),
         ]
 
-    def _misplaced(self, command: Any) -> Value:
+    def _misplaced(self, command: Any, side: int) -> Value:
         """Whether the place of a box is none of a vector of the scratchpad."""
         shift = self._layouts.beat_shift
         astray: Value = command.local[:shift].any() | (command.local >> shift >= self._vectors)
+        if self._scratchpads > 1:
+            astray |= absent_places(command, side, self._scratchpads)
         return astray
 
     def _describe(self, m: Module, command: Any, refusal: Signal, part: Signal) -> None:
@@ -340,12 +356,14 @@ class Dispatcher(Component):
         shift = self._layouts.beat_shift
         place = command.local >> shift
         room = (self._vectors - place) << self._layouts.unit_bits
-        misplaced = self._misplaced(command)
         commits = command.operation == TmaOperation.COMMIT
         discards = command.operation == TmaOperation.PREFETCH_BOX
-        for tags, target in zip(self.o_tags, self.o_commands):
+        for side, (tags, target) in enumerate(zip(self.o_tags, self.o_commands)):
             tag: Any = tags.payload
             given: Any = target.payload
+            misplaced = self._misplaced(command, side)
+            if self._scratchpads > 1:
+                m.d.comb += tag.pads.eq(places_of(command, side))
             m.d.comb += [
                 tag.id.eq(command.id),
                 tag.code.eq(Mux(commits, TmaError.NONE.value, refusal)),

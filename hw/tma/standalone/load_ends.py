@@ -35,37 +35,47 @@ class LoadEnds(Component):
         log2 of the bytes of a unit.
     arrivals, tx_bytes : int
         Those of the bank of barriers.
+    scratchpads : int
+        Scratchpads of the unit.
 
     Members
     -------
-    i_loaded : stream of :data:`hw.tma.standalone.box_loader.loaded_layout`
+    i_loaded : stream of :func:`hw.tma.standalone.box_loader.loaded_layout`
     o_operation : stream of :func:`hw.tma.barriers.barrier_layouts.barrier_operation_layout`
     i_answer : :func:`hw.tma.barriers.barrier_layouts.barrier_answer_layout` with ``valid``
     o_completions : stream of :data:`hw.tma.standalone.unit_commands.completion_layout`
         The code is that of the load, or else that of the barrier.
+    o_pads
+        With several scratchpads: a bit for each, set if the operation is for its bank.
     """
 
     i_loaded: stream.Interface
     o_operation: stream.Interface
     i_answer: Any
     o_completions: stream.Interface
+    o_pads: Signal
 
-    def __init__(self, *, unit_shift: int, arrivals: int, tx_bytes: int) -> None:
+    def __init__(
+        self, *, unit_shift: int, arrivals: int, tx_bytes: int, scratchpads: int = 1
+    ) -> None:
+        self._loaded = loaded_layout(scratchpads)
+        self._several = scratchpads > 1
         self._unit_shift = unit_shift
         most = {"arrivals": arrivals, "tx_bytes": tx_bytes}
         answer = wiring.Signature({"valid": Out(1), "payload": Out(barrier_answer_layout(**most))})
         super().__init__(
             {
-                "i_loaded": In(stream.Signature(loaded_layout)),
+                "i_loaded": In(stream.Signature(self._loaded)),
                 "o_operation": Out(stream.Signature(barrier_operation_layout(**most))),
                 "i_answer": In(answer),
                 "o_completions": Out(stream.Signature(completion_layout)),
+                **({"o_pads": Out(scratchpads)} if self._several else {}),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        queue = Queue(loaded_layout, depth=_ENDED)
+        queue = Queue(self._loaded, depth=_ENDED)
         m.submodules.queue = shared(queue)
         wiring.connect(m, wiring.flipped(self.i_loaded), queue.i_stream)
         ended = queue.o_stream
@@ -89,6 +99,8 @@ class LoadEnds(Component):
             ),
             ended.ready.eq(self.o_completions.valid & self.o_completions.ready),
         ]
+        if self._several:
+            m.d.comb += self.o_pads.eq(load.pads)
         m.d.sync += error.eq(latest)
         with m.If(ended.ready):
             m.d.sync += [asked.eq(0), error.eq(BarrierError.NONE)]

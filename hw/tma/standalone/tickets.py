@@ -23,7 +23,8 @@ TICKETS = 128
 _TAGS = 16
 
 
-def _members(vectors: int) -> dict[str, Any]:
+def _members(vectors: int, scratchpads: int) -> dict[str, Any]:
+    several = {"pads": scratchpads, "copies": 1} if scratchpads > 1 else {}
     return {
         "id": COMMAND_ID_BITS,
         "code": 8,
@@ -32,25 +33,29 @@ def _members(vectors: int) -> dict[str, Any]:
         "barrier": range(BARRIERS.high),
         "signals": 1,
         "discards": 1,
+        **several,
     }
 
 
-def tag_layout(vectors: int, descriptors: int) -> data.StructLayout:
+def tag_layout(vectors: int, descriptors: int, scratchpads: int = 1) -> data.StructLayout:
     """Layout of a tag, made when a command is dispatched.
 
     ``code`` is that of a refusal without the engine; ``commits`` marks a COMMIT. The engine reports
     on every other command, and ``more`` times more if its box is one of several commands.
     ``vector`` is its place in a scratchpad of so many vectors, unless it ``discards`` the box;
     ``entry`` is that of its descriptor in the cache. A ``linear`` copy has no entry, and so many
-    ``units``.
+    ``units``. With several scratchpads, ``pads`` has a bit for each that the box goes to or comes
+    from. One that ``copies`` from a scratchpad has ``units``, too, and no engine.
     """
     more = {"entry": range(descriptors), "more": 2, "linear": 1, "units": BOX_UNITS_BITS}
-    return data.StructLayout({**_members(vectors), **more})
+    return data.StructLayout({**_members(vectors, scratchpads), **more})
 
 
-def ticket_layout(vectors: int) -> data.StructLayout:
+def ticket_layout(vectors: int, scratchpads: int = 1) -> data.StructLayout:
     """Layout of a ticket: a tag with the box's swizzle and its count of units."""
-    return data.StructLayout({**_members(vectors), "swizzle": 2, "count": BOX_UNITS_BITS})
+    return data.StructLayout(
+        {**_members(vectors, scratchpads), "swizzle": 2, "count": BOX_UNITS_BITS}
+    )
 
 
 class TicketQueue(Component):
@@ -64,6 +69,8 @@ class TicketQueue(Component):
         Vectors of the scratchpad.
     descriptors : int
         Entries of the descriptor cache.
+    scratchpads : int
+        Scratchpads of the unit.
 
     Members
     -------
@@ -79,10 +86,13 @@ class TicketQueue(Component):
     o_tickets: stream.Interface
     o_freed: Any
 
-    def __init__(self, layouts: TmaLayouts, *, vectors: int, descriptors: int) -> None:
-        self._tag = tag_layout(vectors, descriptors)
-        self._ticket = ticket_layout(vectors)
-        self._kept = [name for name in _members(vectors) if name != "code"]
+    def __init__(
+        self, layouts: TmaLayouts, *, vectors: int, descriptors: int, scratchpads: int = 1
+    ) -> None:
+        self._tag = tag_layout(vectors, descriptors, scratchpads)
+        self._ticket = ticket_layout(vectors, scratchpads)
+        self._several = scratchpads > 1
+        self._kept = [name for name in _members(vectors, scratchpads) if name != "code"]
         freed = wiring.Signature(
             {"valid": Out(1), "entry": Out(range(descriptors)), "linear": Out(1)}
         )
@@ -127,6 +137,9 @@ class TicketQueue(Component):
             ticket.swizzle.eq(report.swizzle),
             ticket.count.eq(Mux(tag.linear, tag.units, report.units)),
         ]
+        if self._several:
+            with m.If(tag.copies):
+                m.d.comb += [alone.eq(1), ticket.swizzle.eq(0), ticket.count.eq(tag.units)]
         # All reports of one command have the same code.
         with m.If(early):
             m.d.sync += seen.eq(seen + 1)

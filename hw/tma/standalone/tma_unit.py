@@ -18,7 +18,16 @@ from hw.tma.engine import TmaEngine
 from hw.tma.layouts import TmaLayouts
 from hw.tma.reduction.reducing_port import ReducingPort
 from hw.tma.reduction.reduction_interlock import interlock_signature
-from hw.tma.scratchpads.local_memory import BANK_LIMITS, LocalMemory, connect_user, user_ports
+from hw.tma.scratchpads.copier import Copier
+from hw.tma.scratchpads.local_memories import LocalMemories
+from hw.tma.scratchpads.local_memory import (
+    BANK_LIMITS,
+    LocalMemory,
+    connect_operations,
+    connect_user,
+    user_ports,
+    users_of,
+)
 from hw.tma.standalone.abort_sequence import AbortSequence
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES, AxiAttributes
 from hw.tma.standalone.box_loader import BoxLoader
@@ -60,6 +69,8 @@ class TmaUnit(Component):
     i_operations, o_answers, i_waits, o_waits, o_phases, o_flags, o_valid
         Ports and waiters, as many as ``ports``, of the
         :class:`hw.tma.barriers.barrier_bank.BarrierBank`.
+    further
+        With several scratchpads, the members above and below for each beyond the first.
     i_writes, i_reads, o_data
         Of the scratchpad, as in :class:`hw.tma.standalone.vector_scratchpad.Scratchpad`.
     o_groups_read, o_groups_stored
@@ -96,6 +107,7 @@ class TmaUnit(Component):
     i_writes: stream.Interface
     i_reads: stream.Interface
     o_data: Any
+    further: Sequence[Any]
     o_groups_read: Signal
     o_groups_stored: Signal
     axi: Axi4Interface
@@ -113,7 +125,9 @@ class TmaUnit(Component):
         reduces: bool = False,
     ) -> None:
         # The first port of the bank is the unit's own.
-        Domain(1, limits.BARRIER_PORTS.high - 1).require("Ports of the user", ports)
+        # With several scratchpads, one port of each is that of the others.
+        own = 1 if sizes.scratchpads == 1 else 2
+        Domain(1, limits.BARRIER_PORTS.high - own).require("Ports of the user", ports)
         self._sizes = sizes
         features = (*_FEATURES, TmaFeature.REDUCE) if reduces else _FEATURES
         self._layouts = TmaLayouts(sizes.width_bits, sizes.address_bits, 1, features)
@@ -122,7 +136,9 @@ class TmaUnit(Component):
         self._attributes = attributes
         super().__init__(
             {
-                "i_commands": In(stream.Signature(unit_command_layout(sizes.address_bits))),
+                "i_commands": In(
+                    stream.Signature(unit_command_layout(sizes.address_bits, sizes.scratchpads))
+                ),
                 "o_completions": Out(stream.Signature(completion_layout)),
                 **user_ports(sizes, ports),
                 "o_groups_read": Out(GROUP_BITS),
@@ -146,7 +162,11 @@ class TmaUnit(Component):
         m = Module()
         layouts, sizes = self._layouts, self._sizes
         entries = sizes.descriptors + LINEAR_ENTRIES
-        places = {"vectors": sizes.vectors, "descriptors": entries}
+        places = {
+            "vectors": sizes.vectors,
+            "descriptors": entries,
+            "scratchpads": sizes.scratchpads,
+        }
         engine = TmaEngine(
             width_bits=layouts.width_bits,
             address_bits=layouts.address_bits,
@@ -219,7 +239,7 @@ class TmaUnit(Component):
                 cache.i_freed[number].entry.eq(queue.o_freed.entry),
             ]
             tickets.append(queue.o_tickets)
-        self._move_boxes(m, engine, tickets, completions, abort)
+        self._move_boxes(m, engine, tickets, completions, abort, dispatcher)
         fields = FieldWriter(data_bits=layouts.width_bits, address_bits=layouts.address_bits)
         m.submodules.fields = shared(fields, reset=reset)
         wiring.connect(m, dispatcher.o_replacements, fields.i_stream)
@@ -262,13 +282,15 @@ class TmaUnit(Component):
         tickets: list[stream.Interface],
         completions: CompletionMux,
         abort: AbortSequence,
+        dispatcher: Dispatcher,
     ) -> None:
         """Boxes into the local memory and out of it, and their ends."""
-        layouts = self._layouts
-        local = LocalMemory(self._sizes, ports=self._ports)
-        loader = BoxLoader(layouts, vectors=self._sizes.vectors)
-        storer = BoxStorer(layouts, vectors=self._sizes.vectors)
-        loads = LoadEnds(unit_shift=layouts.unit_shift, **BANK_LIMITS)
+        layouts, pads = self._layouts, self._sizes.scratchpads
+        local: Any = (LocalMemory if pads == 1 else LocalMemories)(self._sizes, ports=self._ports)
+        places = {"vectors": self._sizes.vectors, "scratchpads": pads}
+        loader = BoxLoader(layouts, **places)
+        storer = BoxStorer(layouts, **places)
+        loads = LoadEnds(unit_shift=layouts.unit_shift, scratchpads=pads, **BANK_LIMITS)
         stores = StoreEnds(response_bits=layouts.stored_bits)
         m.submodules.local = shared(local)
         for part in (loader, storer, loads, stores):
@@ -287,7 +309,9 @@ class TmaUnit(Component):
             (stores.o_completions, completions.i_streams[2]),
         ):
             wiring.connect(m, source, target)
-        connect_user(m, self, local)
+        for outer, inner in zip(users_of(self), users_of(local), strict=True):
+            connect_user(m, outer, inner)
+            connect_operations(m, outer, inner)
         # The unit's own port: bytes of loads, and flags when nothing of them is left.
         own, raised, landed = local.i_own_operations, abort.o_operation, loads.o_operation
         m.d.comb += [
@@ -306,6 +330,25 @@ class TmaUnit(Component):
             loads.i_answer.valid.eq(local.o_own_answers.valid),
             loads.i_answer.payload.eq(local.o_own_answers.payload),
         ]
+        if pads > 1:
+            m.d.comb += [
+                local.i_write_pads.eq(loader.o_pads),
+                local.i_read_pads.eq(storer.o_pads),
+                local.i_operation_pads.eq(Mux(raised.valid, -1, loads.o_pads)),
+                local.i_reset.eq(abort.o_reset),
+            ]
+            copier = Copier(layouts, **places)
+            m.submodules.copier = shared(copier, reset=abort.o_reset)
+            for source, target in (
+                (dispatcher.o_copies, copier.i_tickets),
+                (copier.o_reads, local.i_copy_read),
+                (copier.o_stream, loader.i_copied),
+            ):
+                wiring.connect(m, source, target)
+            m.d.comb += [
+                local.i_copy_pads.eq(copier.o_pads),
+                copier.i_data.eq(local.o_copy_data),
+            ]
 
     def _share_port(
         self,

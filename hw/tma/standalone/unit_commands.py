@@ -5,7 +5,7 @@ from amaranth.lib import data, enum
 
 from hw.arch.boxes.im2col_box import OFFSETS_BITS
 from hw.arch.descriptor import MAX_RANK
-from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES
+from hw.arch.limits import BARRIERS, SCRATCHPAD_BYTES, SCRATCHPADS
 from hw.arch.registers.tma_registers import COMMAND_ID_BITS, REDUCTION_BITS
 
 __all__ = [
@@ -49,9 +49,11 @@ class TmaOperation(enum.Enum, shape=4):
     PREFETCH_BOX = 10
     #: Change a field of a descriptor in memory, and drop the descriptor from the cache.
     REPLACE = 11
+    #: Move a range of bytes of one scratchpad to others; refused if there is only one.
+    COPY = 12
 
 
-def unit_command_layout(address_bits: int) -> data.StructLayout:
+def unit_command_layout(address_bits: int, scratchpads: int = 1) -> data.StructLayout:
     """Layout of a command.
 
     ``descriptor`` is the byte address of a descriptor in memory. The box begins at
@@ -63,7 +65,12 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
     2 and 3 the halves of the value.
     An im2col descriptor takes the ``offsets``, too. REDUCE has a ``reduction``, the code of a
     :class:`hw.arch.boxes.reductions.ReductionOperation`.
+    With several scratchpads, a load goes to those
+    whose bits are set in ``destinations``, and a store comes from ``source``. A copy comes from
+    ``source``, too, from the byte address in ``descriptor`` on.
     """
+    # Of equal width whatever their number, so that the unit checks them.
+    places = {"destinations": SCRATCHPADS.high, "source": range(SCRATCHPADS.high)}
     return data.StructLayout(
         {
             "operation": TmaOperation,
@@ -75,6 +82,7 @@ def unit_command_layout(address_bits: int) -> data.StructLayout:
             "id": COMMAND_ID_BITS,
             "offsets": OFFSETS_BITS,
             "reduction": REDUCTION_BITS,
+            **(places if scratchpads > 1 else {}),
         }
     )
 

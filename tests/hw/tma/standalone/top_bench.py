@@ -9,6 +9,7 @@ from hw.arch.descriptor import DESCRIPTOR_BYTES
 from hw.arch.registers.tma_registers import tma_register
 from hw.arch.tma_sizes import TmaSizes
 from hw.tma.host_port.tma_top import TmaTop
+from hw.tma.scratchpads.local_memory import users_of
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.lib.register_host import read_word, write_word
@@ -33,6 +34,7 @@ class TopBench:
         width_bits=64,
         capacity=4096,
         commands=8,
+        pads=1,
         reduces=False,
         **memory,
     ):
@@ -44,6 +46,7 @@ class TopBench:
             descriptors=4,
             barriers=8,
             scratchpad_bytes=capacity,
+            scratchpads=pads,
         )
         self.top = TmaTop(sizes, commands=commands, reduces=reduces)
         self.rng = random.Random(seed)
@@ -109,16 +112,18 @@ class TopBench:
                 return found
         raise AssertionError(f"{name}.{field} never is {value}")
 
-    async def operate(self, ctx, operation, barrier, *, arrivals=0, bytes=0):
-        """Apply an operation at a barrier; return the answer's fields."""
+    async def operate(self, ctx, operation, barrier, *, arrivals=0, bytes=0, pad=0):
+        """Apply an operation at a barrier of a scratchpad; return the answer's fields."""
         await self.write(ctx, "BARRIER_ARRIVALS", arrivals)
         await self.write(ctx, "BARRIER_BYTES", bytes)
-        await self.write(ctx, "BARRIER_OPERATION", operation=operation.value, barrier=barrier)
+        where = {"barrier": barrier, "scratchpad": pad}
+        await self.write(ctx, "BARRIER_OPERATION", operation=operation.value, **where)
         return await self.until(ctx, "BARRIER_ANSWER", "valid")
 
-    async def content(self, ctx):
-        """All bytes of the scratchpad."""
-        port, answer = self.top.i_reads, self.top.o_data
+    async def content(self, ctx, *, pad=0):
+        """All bytes of a scratchpad."""
+        user = users_of(self.top)[pad]
+        port, answer = user.i_reads, user.o_data
         words = []
         ctx.set(port.valid, 1)
         for number in range(self.capacity // self.beat):

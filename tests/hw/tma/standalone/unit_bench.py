@@ -7,6 +7,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
 from hw.arch.tma_sizes import TmaSizes
+from hw.tma.scratchpads.local_memory import users_of
 from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import TmaOperation
@@ -47,6 +48,7 @@ class UnitBench:
         read_ids=1,
         landing_beats=64,
         outstanding=16,
+        scratchpads=1,
         attributes=DEFAULT_ATTRIBUTES,
         reduces=False,
         **memory,
@@ -61,10 +63,12 @@ class UnitBench:
                 descriptors=entries,
                 barriers=8,
                 scratchpad_bytes=capacity,
+                scratchpads=scratchpads,
             ),
             attributes=attributes,
             reduces=reduces,
         )
+        self.users = users_of(self.unit)
         self.width_bits = width_bits
         self.capacity = capacity
         self.beat = width_bits // 8
@@ -113,6 +117,8 @@ class UnitBench:
         """Give a command."""
         port = self.unit.i_commands
         whole = {"local": 0, "barrier": 0, "signals": 0, "offsets": 0, "reduction": 0}
+        if len(self.users) > 1:
+            whole |= {"destinations": 1, "source": 0}
         whole |= fields
         whole |= {"descriptor": descriptor, "id": id}
         whole["coordinates"] = [*coordinates, *[0] * (5 - len(coordinates))]
@@ -145,19 +151,25 @@ class UnitBench:
             await ctx.tick()
         raise AssertionError("the abort did not end")
 
-    async def operate(self, ctx, operation, barrier, **fields):
-        """Apply an operation of the user at a barrier, and return its answer."""
-        port, answer = self.unit.i_operations[0], self.unit.o_answers[0]
+    async def operate(self, ctx, operation, barrier, *, pad=0, home=None, **fields):
+        """Apply an operation at a barrier of a scratchpad, and return its answer.
+
+        It is that of the user of ``home``, or else of the same scratchpad.
+        """
+        user = self.users[pad if home is None else home]
+        port, answer = user.i_operations[0], user.o_answers[0]
         whole = {"operation": operation.value, "barrier": barrier, "arrivals": 0, "bytes": 0}
+        if len(self.users) > 1:
+            whole["scratchpad"] = pad
         offer(ctx, port, whole | {"failed": 0} | fields)
         await ctx.tick().until(port.ready)
         ctx.set(port.valid, 0)
         assert ctx.get(answer.valid)
         return fields_of(ctx, answer.payload, ("phase", "pending", "tx", "flag", "error"))
 
-    async def fill(self, ctx, start, content):
-        """Write bytes into the scratchpad."""
-        port = self.unit.i_writes
+    async def fill(self, ctx, start, content, *, pad=0):
+        """Write bytes into a scratchpad."""
+        port = self.users[pad].i_writes
         for at in range(0, len(content), self.beat):
             word = int.from_bytes(content[at : at + self.beat].tobytes(), "little")
             ctx.set(port.payload.vector, (start + at) // self.beat)
@@ -167,9 +179,9 @@ class UnitBench:
             await ctx.tick()
         ctx.set(port.valid, 0)
 
-    async def content(self, ctx):
-        """All bytes of the scratchpad."""
-        port, answer = self.unit.i_reads, self.unit.o_data
+    async def content(self, ctx, *, pad=0):
+        """All bytes of a scratchpad."""
+        port, answer = self.users[pad].i_reads, self.users[pad].o_data
         words = []
         ctx.set(port.valid, 1)
         for number in range(self.capacity // self.beat):
