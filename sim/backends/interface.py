@@ -11,6 +11,7 @@ from gen.design import Design
 from hw.arch.config import ChipConfig
 from sim.closing import Closing
 from sim.native.conditions import MemoryConditions
+from sim.native.samples import KernelSamples
 from sim.progress import Progress
 
 __all__ = ["Answer", "Backend", "BuildFigures", "LaunchOrder", "Setup"]
@@ -34,6 +35,8 @@ class Setup:
         Whether a cached build of the same content may be used.
     progress : Progress
         Display of the steps under way.
+    sample_every : int
+        Cycles from one sample of the counters to the next, on the back end ``rtl``; 0 for none.
     """
 
     config: ChipConfig
@@ -42,6 +45,7 @@ class Setup:
     waves: Path | None = None
     use_cache: bool = True
     progress: Progress = Progress()
+    sample_every: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +91,10 @@ class Answer:
         After a hang: increment of each word of `counters` over some further cycles.
     owed : mapping of str to str
         After a hang: outstanding responses of memory, by AXI port.
+    samples : tuple of KernelSamples
+        Samples of each kernel, if they were asked for.
+    launched : int
+        Cycle of the launch write, counted as the samples' cycles are.
     """
 
     status: str
@@ -107,6 +115,8 @@ class Answer:
     reason: str = ""
     counter_steps: Sequence[int] = ()
     owed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    samples: tuple[KernelSamples, ...] = ()
+    launched: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

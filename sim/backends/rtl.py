@@ -43,6 +43,7 @@ class NativeRtl(Backend):
                 entries=order.entries,
                 conditions=self._setup.conditions,
                 max_cycles=order.max_cycles,
+                sample_every=self._setup.sample_every,
                 progress=show,
             )
         return Answer(
@@ -63,6 +64,8 @@ class NativeRtl(Backend):
             error_met=run.errors_met > 0,
             reason=run.hang_reason,
             counter_steps=run.counter_steps,
+            samples=run.samples,
+            launched=run.launched,
             owed={
                 port.name: f"{port.reads_owed} reads, {port.writes_owed} writes"
                 for port in run.ports

@@ -182,6 +182,8 @@ constexpr const char* channel_name[channels] = {"AR", "R", "AW", "W", "B"};
 enum Direction { no_error, on_read, on_write, on_launch, directions };
 constexpr int most_errors = 3;
 enum Response { okay = 0, slverr = 2, decerr = 3 };
+enum SampleOf { kernel_begins, within_kernel, kernel_ends };
+constexpr uint8_t counter_words = 8;
 constexpr uint64_t boundary = 4096;
 constexpr int incrementing = 1;
 
@@ -211,6 +213,12 @@ struct PortState {
     int64_t written_bytes;
     int64_t reads_owed;
     int64_t writes_owed;
+};
+
+// Cycles of a port, counted while samples are taken: memory owes read data, and shows none; it shows
+// some that the chip does not take; it does not take an address, or data, that the chip offers.
+struct PortWaits {
+    int64_t read_owed, read_held, address_held, write_held;
 };
 
 }  // extern "C"
@@ -245,6 +253,7 @@ struct Port {
     std::string name;
     MemoryPins pins;
     PortState state;
+    PortWaits waits;
     Random pace[channels];
     Random jitter;
     Held held[channels];
@@ -273,6 +282,9 @@ struct Model {
     Helper helper;  // after the parts: it ends before they do
     Pace pace;
     Random garbage;
+    int64_t every = 0;  // cycles from sample to sample; 0: none are taken
+    int64_t kernel = -1;  // first cycle of the kernel that runs
+    std::vector<int64_t> samples;
 #ifdef TILEWRIGHT_TRACE
     std::unique_ptr<VerilatedVcdC> trace;
 #endif
@@ -351,6 +363,7 @@ struct Model {
         for (int i = 0; i < port_count; ++i) {
             Port& port = ports[i];
             port.state = PortState{};
+            port.waits = PortWaits{};
             const uint64_t base = given.seed * 64 * (port_count + 1) + 64 * (i + 1);
             port.jitter.state = scramble(base);
             for (int c = 0; c < channels; ++c) port.pace[c].state = scramble(base + 1 + c);
@@ -545,9 +558,63 @@ struct Model {
 
     unsigned ended = 0;  // answers of the port at hand that crossed: their valid falls
 
+    // A row of the samples: cycle, what happens in it, eight words per unit, six per port.
+    void take_sample(SampleOf what) {
+        samples.push_back(cycle);
+        samples.push_back(what);
+        for (auto& part : parts) {
+            if (!part->number) continue;
+            const uint8_t shown = *part->number;
+            for (uint8_t word = 0; word < counter_words; ++word) {
+                *part->number = word;
+                part->eval();
+                samples.push_back(static_cast<int64_t>(*part->counter));
+            }
+            *part->number = shown;
+            part->eval();
+        }
+        for (Port& port : ports) {
+            for (const int64_t count : {port.state.beats[R], port.state.beats[W],
+                                        port.waits.read_owed, port.waits.read_held,
+                                        port.waits.address_held, port.waits.write_held}) {
+                samples.push_back(count);
+            }
+        }
+    }
+
+    void watch() {
+        for (Port& port : ports) {
+            const MemoryPins& pins = port.pins;
+            const bool shown = pins.rvalid.high();
+            port.waits.read_owed += port.state.reads_owed && !shown;
+            port.waits.read_held += shown && !pins.rready.high();
+            bool held = pins.arvalid.high() && !pins.arready.high();
+            if (port.has_writes) {
+                held |= pins.awvalid.high() && !pins.awready.high();
+                port.waits.write_held += pins.wvalid.high() && !pins.wready.high();
+            }
+            port.waits.address_held += held;
+        }
+        for (auto& part : parts) {
+            if (!part->runs) continue;
+            const bool runs = *part->runs;
+            if (runs && kernel < 0) {
+                kernel = cycle;
+                take_sample(kernel_begins);
+            } else if (!runs && kernel >= 0) {
+                kernel = -1;
+                take_sample(kernel_ends);
+            } else if (runs && (cycle - kernel) % every == 0) {
+                take_sample(within_kernel);
+            }
+            break;  // all run at the same time
+        }
+    }
+
     void settle() {
         for (Port& port : ports) drive(port);
         low();
+        if (every) watch();
 #ifdef TILEWRIGHT_TRACE
         if (trace) trace->dump(static_cast<uint64_t>(2 * cycle));
 #endif
@@ -682,6 +749,20 @@ const char* chip_fault(void* handle) { return static_cast<Model*>(handle)->fault
 
 void chip_port(void* handle, int index, PortState* state) {
     *state = static_cast<Model*>(handle)->ports[index].state;
+}
+
+// Samples every so many cycles of a kernel from now on, and where it begins and ends; 0: none.
+void chip_sample(void* handle, int64_t every) {
+    auto& model = *static_cast<Model*>(handle);
+    model.every = every;
+    model.kernel = -1;
+    model.samples.clear();
+}
+// The words of all samples; they stay until `chip_sample`.
+const int64_t* chip_samples(void* handle, int64_t* words) {
+    const auto& samples = static_cast<Model*>(handle)->samples;
+    *words = static_cast<int64_t>(samples.size());
+    return samples.data();
 }
 
 // Writes a register. Returns the response, or -1 if none came in time; `when` is the cycle in

@@ -20,6 +20,8 @@ def load(path: Path) -> ctypes.CDLL:
         "chip_errors_met": (ctypes.c_int, [pointer]),
         "chip_fault": (ctypes.c_char_p, [pointer]),
         "chip_port": (None, [pointer, ctypes.c_int, pointer]),
+        "chip_sample": (None, [pointer, i64]),
+        "chip_samples": (ctypes.POINTER(i64), [pointer, pointer]),
         "chip_write": (ctypes.c_int, [pointer, u32, u32, pointer]),
         "chip_read": (ctypes.c_int, [pointer, u32, pointer]),
         "chip_run": (ctypes.c_int, [pointer, i64, i64, ctypes.c_double]),

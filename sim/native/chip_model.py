@@ -1,7 +1,6 @@
 """Native model of a whole chip with host, memory at every AXI4 port, and launches."""
 
 import ctypes
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +12,11 @@ from hw.arch.errors import TilewrightError
 from hw.arch.registers.chip_registers import REGISTERS, register
 from hw.arch.registers.register_fields import Register
 from sim.closing import Closing
-from sim.launch_trace import TraceEvent, read_trace
+from sim.launch_trace import read_trace
 from sim.native.archive import build_parts
 from sim.native.chip_library import load
-from sim.native.chip_ports import glue, parts_of
+from sim.native.chip_ports import glue, parts_of, sampled
+from sim.native.chip_run import ChipRun
 from sim.native.conditions import (
     CHANNELS,
     ErrorAt,
@@ -27,6 +27,7 @@ from sim.native.conditions import (
     settings_of,
 )
 from sim.native.counter_reads import read_counters, some_unit_works
+from sim.native.samples import read_samples
 from sim.progress import Progress
 
 __all__ = ["ChipModel", "ChipRun", "ErrorAt", "MemoryConditions", "PortTraffic", "RtlFaultError"]
@@ -43,65 +44,6 @@ class RtlFaultError(TilewrightError):
     """A violated AXI4 rule or a failed assertion of the design, named by the message."""
 
     kind = "rtl-fault"
-
-
-@dataclasses.dataclass(frozen=True)
-class ChipRun:
-    """Status and measurements of one launch.
-
-    Members
-    -------
-    status : str
-        ``"done"``, ``"error"`` or ``"hang"``.
-    cycles : int
-        Cycles from the handshake of the launch write to the last cycle in which the chip is busy,
-        counted by the harness; after a hang, to the end of the run.
-    error_code, error_detail, error_unit, error_entry : int
-        Registers ``ERROR`` and ``ERROR_ENTRY``.
-    errors_met : int
-        Planted errors of ``MemoryConditions.errors`` that occurred.
-    bytes_read, bytes_written : int
-        R beats over all ports × bytes per beat; strobed bytes of W.
-    counters : list of int
-        Counter words in the order of ``COUNTER_SELECT``.
-    counter_steps : list of int
-        After a hang: increment of each counter over 64 cycles, which shows what a unit waits for.
-    first_mac : int or None
-        Register ``FIRST_MAC``, if the register map has it.
-    registers_cycles, launch_cycles, entry_begin : int
-        Registers ``CYCLES``, ``LAUNCH_CYCLES`` and ``ENTRY_BEGIN``.
-    trace : tuple of TraceEvent
-        Events that the command processor recorded.
-    simulated_cycles : int
-        All simulated cycles, including register accesses.
-    seconds : float
-        Wall time of the run.
-    hang_reason : str
-        Why the watchdog ended the run.
-    ports : tuple of PortTraffic
-        The AGCUs' ports, then the command processor's.
-    """
-
-    status: Literal["done", "error", "hang"]
-    cycles: int
-    error_code: int
-    error_detail: int
-    error_unit: int
-    error_entry: int
-    errors_met: int
-    bytes_read: int
-    bytes_written: int
-    counters: list[int]
-    counter_steps: list[int]
-    first_mac: int | None
-    registers_cycles: int
-    launch_cycles: int
-    entry_begin: int
-    trace: tuple[TraceEvent, ...]
-    simulated_cycles: int
-    seconds: float
-    hang_reason: str
-    ports: tuple[PortTraffic, ...]
 
 
 def _register(name: str) -> Register | None:
@@ -159,6 +101,7 @@ class ChipModel(Closing):
         self._needs_reset = False
         begin = time.monotonic()
         parts = parts_of(design)
+        self._sampled = sampled(parts)
         path, self.cache_hit = build_parts(
             parts.parts,
             glue(_HARNESS.read_text(), parts, config.agcu.count, waves=waves is not None),
@@ -232,6 +175,7 @@ class ChipModel(Closing):
         entries: int = 1,
         conditions: MemoryConditions | None = None,
         max_cycles: int = 1 << 40,
+        sample_every: int = 0,
         progress: Callable[[int], None] | None = None,
     ) -> ChipRun:
         """Run a launch list to its end.
@@ -245,6 +189,8 @@ class ChipModel(Closing):
         conditions : MemoryConditions, optional
         max_cycles : int
             Cycles from the launch write after which the run ends as a hang.
+        sample_every : int
+            Cycles from one sample of the counters to the next; 0 for none.
         progress : function, optional
             Function called with the cycle every 50,000 cycles or half a second.
 
@@ -261,6 +207,7 @@ class ChipModel(Closing):
         view = (ctypes.c_uint8 * len(memory)).from_buffer(memory)
         try:
             self._library.chip_begin(self._handle, ctypes.byref(settings_of(view, given)))
+            self._library.chip_sample(self._handle, sample_every)
             self.write("LIST_ADDRESS_LO", list_address & 0xFFFFFFFF)
             self.write("LIST_ADDRESS_HI", list_address >> 32)
             self.write("LIST_ENTRIES", entries)
@@ -269,6 +216,7 @@ class ChipModel(Closing):
             end = int(self._library.chip_cycle(self._handle))
             return self._finish(begin, first, launch, end, reason, probed=probed)
         finally:
+            self._library.chip_sample(self._handle, 0)
             # The library must not keep the address of memory that may be freed.
             self._library.chip_begin(self._handle, ctypes.byref(Settings()))
 
@@ -370,6 +318,10 @@ class ChipModel(Closing):
                 )
                 for name, state in zip(self._port_names(), states, strict=True)
             ),
+            samples=read_samples(
+                self._library, self._handle, self._config, self._sampled, self._port_names()
+            ),
+            launched=launch,
         )
 
     def _check_owed(self, states: list[PortState]) -> None:

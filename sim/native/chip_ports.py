@@ -6,7 +6,7 @@ from pathlib import Path
 from gen.design import Design
 from sim.native.parts import CutDesign, PartInstance, cut, member
 
-__all__ = ["glue", "glue_parts", "parts_of"]
+__all__ = ["glue", "glue_parts", "parts_of", "sampled"]
 
 _PARTS = Path(__file__).with_name("part.h")
 
@@ -17,6 +17,8 @@ _HOST_OUTPUTS = "awready wready bresp bvalid arready rdata rresp rvalid".split()
 _READ_INPUTS = "arready rdata rresp rid rlast rvalid".split()
 _READ_OUTPUTS = "araddr arlen arsize arburst arid arvalid rready".split()
 _WRITE_INPUTS = "awready wready bresp bid bvalid".split()
+#: Ports of a unit whose counters can be sampled.
+_COUNTERS = ("i_counter", "o_counter", "i_run")
 _WRITE_OUTPUTS = "awaddr awlen awsize awburst awid awvalid wdata wstrb wlast wvalid bready".split()
 
 
@@ -24,6 +26,15 @@ def parts_of(design: Design) -> CutDesign:
     """Cut a chip at its tiles and AGCUs."""
     inside = design.definitions[design.top].inside if design.top in design.definitions else ()
     return cut(design, [name for name in inside if name.startswith(("tile_", "agcu_"))])
+
+
+def _counts(instance: PartInstance) -> bool:
+    return {port.name for port in instance.ports}.issuperset(_COUNTERS)
+
+
+def sampled(design: CutDesign) -> tuple[str, ...]:
+    """Instances of the parts whose counters can be sampled, in the harness's order."""
+    return tuple(each.name for each in design.instances if _counts(each))
 
 
 def _bind(target: str, prefix: str, names: list[str]) -> list[str]:
@@ -42,6 +53,9 @@ def _parts(instances: Sequence[PartInstance]) -> list[str]:
                 lines.append(f"      part->output({ends[0]}, {ends[1]});")
             else:
                 lines.append(f"      part->input({ends[1]}, {ends[0]});")
+        if _counts(instance):
+            named = ", ".join(f"part->model.{member(name)}" for name in _COUNTERS)
+            lines.append(f"      part->counters({named});")
         lines.append("    }")
     return lines
 

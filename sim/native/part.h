@@ -34,6 +34,10 @@ struct Part {
         }
     };
     std::vector<Wire> inputs, outputs;
+    // Of a unit with counters: the number that its output shows, that output, and whether it runs.
+    uint8_t* number = nullptr;
+    const uint64_t* counter = nullptr;
+    const uint8_t* runs = nullptr;
 
     virtual ~Part() = default;
     virtual void clock(bool level) = 0;
@@ -50,6 +54,11 @@ struct Part {
     template <typename T, typename U> void output(const T& inner, U& outer) {
         static_assert(sizeof(T) == sizeof(U));
         outputs.push_back({&inner, &outer, sizeof(T)});
+    }
+    void counters(uint8_t& select, const uint64_t& value, const uint8_t& run) {
+        number = &select;
+        counter = &value;
+        runs = &run;
     }
     static bool move(const std::vector<Wire>& wires) {
         bool changed = false;

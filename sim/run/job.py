@@ -227,6 +227,9 @@ class Job:
     use_cache : bool
     progress : Progress
         Display of the steps under way.
+    sample_every : int
+        Cycles from one sample of the counters to the next, for a profile; 0 for none. Back ends
+        other than ``rtl`` take none.
 
     Raises
     ------
@@ -245,6 +248,7 @@ class Job:
     waves: Path | None = None
     use_cache: bool = True
     progress: Progress = Progress()
+    sample_every: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.backend, str) or self.backend not in BACKENDS:
@@ -287,4 +291,5 @@ class Job:
             waves=self.waves,
             use_cache=self.use_cache,
             progress=self.progress,
+            sample_every=self.sample_every,
         )
