@@ -17,7 +17,7 @@ from sw.pcu_text import pcu_task
 from sw.stages.stage_graph import Hold
 from sw.timing.prediction import Prediction, unit_name
 
-__all__ = ["chip_map"]
+__all__ = ["chip_map", "unit_task"]
 
 #: Kinds whose work can bound the speed, as text.
 _BOUNDS = {
@@ -56,7 +56,7 @@ def _part_lines(part: CompiledPart) -> Iterator[str]:
     yield from _table(
         ("unit", "place", "busy", "what it does"),
         [
-            (name, _place(part, name, unit), _share(prediction, part, name), _task(part, name))
+            (name, _place(part, name, unit), _share(prediction, part, name), unit_task(part, name))
             for name, unit in part.netlist.units.items()
         ],
     )
@@ -104,7 +104,7 @@ def _share(prediction: Prediction, part: CompiledPart, name: str) -> str:
     return f"{prediction.busy[_report_name(part, name)]:.2f}"
 
 
-def _task(part: CompiledPart, name: str) -> str:
+def unit_task(part: CompiledPart, name: str) -> str:
     """Task of a unit."""
     match part.netlist.units[name]:
         case PcuProgram() as program:

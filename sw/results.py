@@ -140,6 +140,10 @@ class RunResult(abc.ABC):
         """Remarks that do not affect the verdict: skipped checks, reduced hints."""
 
     @abc.abstractmethod
+    def profile(self) -> Any:
+        """Profile of the run, as data and as a page; notebooks display it."""
+
+    @abc.abstractmethod
     def json(self) -> dict[str, Any]:
         """The fields as plain JSON data."""
 

@@ -18,13 +18,13 @@ from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
 from sw.timing.timed_network import TimedNetwork, burst_beats
 
-__all__ = ["LATENCY", "Prediction", "predict_cycles", "unit_name"]
+__all__ = ["END", "LATENCY", "Prediction", "predict_cycles", "unit_name"]
 
 #: Latency of the memory if none is given: that of a run without ``--latency``.
 LATENCY = 100
 #: Cycles from the report of the last box to the end of the kernel: the count of boxes, and the
 #: command processor (`hw.agcu.unit`, `hw.command.processor`).
-_END = 2
+END = 2
 #: Iterations that are run. Further ones take as long as the last ones of these: two, for with two
 #: slots of a buffer every other iteration may wait.
 _FEW, _PERIOD = 5, 2
@@ -149,7 +149,7 @@ def _predicted(case: _Case) -> Prediction:
     """The prediction of a case: the finalists of a search, equal parts and the result share it."""
     program, latency, arguments = case.program, case.latency, case.arguments
     network = _timed(program, latency, arguments)
-    once = round(network.end) + _END
+    once = round(network.end) + END
     kernel = once
     if case.repeat > 1:
         kernel = _repeated(program, once, case.repeat, latency, arguments)
@@ -208,7 +208,7 @@ def _repeated(
             several = iterated(program, count)
             if several is None:
                 return once * repeat
-            ends[count] = round(_timed(several, latency, arguments).end) + _END
+            ends[count] = round(_timed(several, latency, arguments).end) + END
     if repeat == few:
         return ends[few]
     return ends[few] + round((repeat - few) * (ends[few] - ends[few - _PERIOD]) / _PERIOD)

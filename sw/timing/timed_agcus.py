@@ -92,6 +92,8 @@ class TimedBoxServer(Producer, BoxServer):
 
     side: LoadSide | StoreSide
     _run: Run
+    #: Cycles for which the command of the box has waited for its tokens.
+    _credit = 0.0
 
     def when(self) -> float:
         if self._box is not None:
@@ -116,6 +118,7 @@ class TimedBoxServer(Producer, BoxServer):
 
     def _serve(self, stream: TimedBoxStream) -> None:
         command = stream.command()
+        self._credit = command - max(float(_FIRST), stream.issued + _APART)
         address_cycles, width, rows = stream.rows.box(stream.moved)
         stream.issued = command
         run = self.side.box(command, address_cycles, rows, width)
@@ -140,6 +143,8 @@ class TimedBoxServer(Producer, BoxServer):
 
     def left(self, channel: Channel, run: Run) -> None:
         side: Any = self.side
+        timed: Any = channel
+        self._tell(run, timed.late)
         side.held_up(run.last)
         late = run.last + 1 - self._run.first
         if self._left > run.size and late > 0:
@@ -155,8 +160,15 @@ class TimedBoxServer(Producer, BoxServer):
         timed: Any = port
         run = side.take(timed.buffer.arrived(count))
         timed.buffer.take(run)
+        self._tell(run, 0.0)
         self.free = run.last + 1
         super().accept(port, count)
+
+    def _tell(self, run: Run, room: float) -> None:
+        machine: Any = self.machine
+        if self._box is not None:
+            machine.tell(self._box.name, run, max(room, self._credit), self._box.moved)
+            self._credit = 0.0
 
     def _move(self, count: int) -> None:
         if count == self._left and self._box is not None and self._box.stored is not None:
@@ -187,6 +199,8 @@ class TimedStoredTokens(Producer, StoredTokens):
         return Run(at, at, count)
 
     def left(self, channel: Channel, run: Run) -> None:
+        machine: Any = self.machine
+        machine.tell(channel.name, run)
         self.free = run.last + 1
 
     def shift(self, cycles: float) -> None:

@@ -113,6 +113,8 @@ class TimedGrid(Clocked, Grid):
             self._starts.append(first)
             self._swapped = first
         run = Run(first, max(first + came.size - 1, came.last + _INPUT), came.size)
+        machine: Any = self.machine
+        machine.tell(self.name, run, first - max(self.free, self._ready, came.first + _INPUT))
         if self.first_issue is None:
             self.first_issue = first
         self.issued += came.size

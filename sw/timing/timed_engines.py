@@ -108,11 +108,16 @@ class TimedEngine(Producer, Engine):
         port.buffer.arrived(count)
         port.buffer.take(Run(self._moved.last, self._moved.last, count))
 
+    def _tell(self, run: Run, room: float) -> None:
+        machine: Any = self.machine
+        machine.tell(self.name, run, room, int(self._turns[self._visit]))
+
     def leaves(self, channel: Channel, count: int) -> Run:
         return Run(self._moved.last + _TOKEN, self._moved.last + _TOKEN, count)
 
     def left(self, channel: Channel, run: Run) -> None:
-        pass
+        machine: Any = self.machine
+        machine.tell(channel.name, run)
 
     def shift(self, cycles: float) -> None:
         super().shift(cycles)
@@ -130,6 +135,9 @@ class TimedWriteEngine(TimedEngine, WriteEngine):
             timed: Any = port
             came = timed.buffer.arrived(count)
             self._moved = self.access(came.first + _INPUT, came.last + _INPUT, count)
+            machine: Any = self.machine
+            if machine.watcher is not None:
+                self._tell(self._moved, self.opens() - max(came.first + _INPUT, self.free))
             self.free = self._moved.last + self.step_cycles
             timed.buffer.take(self._moved)
         else:
@@ -151,9 +159,13 @@ class TimedReadEngine(TimedEngine, ReadEngine):
         return self.access(0.0, 0.0, count)
 
     def left(self, channel: Channel, run: Run) -> None:
-        if channel is self.channel:
-            self._moved = run
-            self.free = run.last + 1
+        if channel is not self.channel:
+            super().left(channel, run)
+            return
+        timed: Any = channel
+        self._tell(run, timed.late)
+        self._moved = run
+        self.free = run.last + 1
 
 
 class TimedIndexPort(TimedPort, IndexPort):

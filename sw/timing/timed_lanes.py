@@ -74,6 +74,8 @@ class TimedLaneUnit(Producer, LaneUnit):
             first, last = max(first, begins), max(last, ends + min(each, units) * cycles - 1)
         last = max(last, first + units * cycles - 1)
         self._issued = Run(first, last, units)
+        machine: Any = self.machine
+        machine.tell(self.name, Run(first, last, round(units * self.groups)))
         self.free = last + 1
         before, held = self._run, ((self.source, self._head), (self.auxiliary, self._beside))
         super()._issue(units)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Port
@@ -16,6 +16,9 @@ from sw.timing.flow import Flow, Run
 #: Depth of the buffer at every input of a switch.
 _ENTRIES = 2
 
+#: What is told of a move: the name of who moves, its cycles, the cycles just before in which it
+#: waited for room, and the number of the slot's turn or of the box, or -1.
+Watcher = Callable[[str, Run, float, int], None]
 #: Switches on the way to a consumer.
 Way = tuple[tuple[int, int], ...]
 
@@ -27,6 +30,7 @@ __all__ = [
     "TimedConsumer",
     "TimedMachine",
     "TimedPort",
+    "Watcher",
 ]
 
 
@@ -43,6 +47,13 @@ class TimedMachine(Machine):
         self._number = 0
         #: The run pauses when this engine is held.
         self.pacemaker: Engine | None = None
+        #: Is told of each move, if set.
+        self.watcher: Watcher | None = None
+
+    def tell(self, who: str, run: Run, room: float = 0.0, number: int = -1) -> None:
+        """Tell the watcher, if there is one, of a move."""
+        if self.watcher is not None:
+            self.watcher(who, run, room, number)
 
     def wake(self, who: Actor | Port | None) -> None:
         if who is not None and who not in self._listed:
@@ -134,6 +145,8 @@ class TimedChannel(Channel):
         super().__init__(machine, name)
         self.flows: list[Flow] = []
         self._forks: list[list[tuple[_Fork, int]]] = []
+        #: Cycles for which the last payloads waited for room.
+        self.late = 0.0
 
     def attach(self, consumer: Consumer, room: int) -> None:
         super().attach(consumer, room)
@@ -189,6 +202,7 @@ class TimedChannel(Channel):
         run: Run = producer.leaves(self, count)
         newest = self.written + count - 1
         late = self.opens() - run.first
+        self.late = max(0.0, late)
         if late > 0:
             first = run.first + late
             run = Run(first, max(run.last, first + (count - 1) * producer.interval), count)

@@ -32,7 +32,13 @@ from sw.timing.timed_agcus import (
 from sw.timing.timed_array import TimedGrid, TimedResultDrain
 from sw.timing.timed_engines import READ, TimedIndexPort, TimedReadEngine, TimedWriteEngine
 from sw.timing.timed_lanes import TimedLaneUnit
-from sw.timing.timed_machine import TimedChannel, TimedClosedEnd, TimedMachine, TimedPort
+from sw.timing.timed_machine import (
+    TimedChannel,
+    TimedClosedEnd,
+    TimedMachine,
+    TimedPort,
+    Watcher,
+)
 from sw.timing.timed_merges import TimedMerge, TimedMergeConsumer
 
 __all__ = ["TimedNetwork", "burst_beats"]
@@ -75,6 +81,8 @@ class TimedNetwork(Network):
         Latency of the memory in cycles.
     arguments : tuple of int
         Launch arguments; only their places within a burst matter.
+    watcher : function, optional
+        Is told of each move; periods that a run leaves out are not told.
     """
 
     def __init__(
@@ -85,6 +93,7 @@ class TimedNetwork(Network):
         *,
         latency: int,
         arguments: tuple[int, ...] = (),
+        watcher: Watcher | None = None,
     ) -> None:
         self._latency, self._arguments = latency, arguments
         self.sides: list[tuple[int, LoadSide | StoreSide]] = []
@@ -94,6 +103,8 @@ class TimedNetwork(Network):
         self._engines: dict[tuple[int, ...], list[Any]] = {}
         self._timed_servers: list[Any] = []
         super().__init__(program, nets, packets, kinds=_KINDS)
+        machine: Any = self.machine
+        machine.watcher = watcher
         for root, net in nets.nets.items():
             channel: Any = self.channels[root]
             vectors = isinstance(root, Output) and root.kind is PMU and not root.tokens

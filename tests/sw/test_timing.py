@@ -34,7 +34,7 @@ from sw.timing.flow import Flow, Run
 from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
 from sw.timing.list_prediction import predict_list
-from sw.timing.prediction import _END, Prediction, predict_cycles
+from sw.timing.prediction import END, Prediction, predict_cycles
 from sw.timing.timed_network import TimedNetwork
 from tests.lane_jobs import draw_job, draw_softmax
 from tests.sw.chips import pcu_changed, product
@@ -158,11 +158,11 @@ def test_iterations_are_predicted_from_the_first_ones(side, config):
     """Nine iterations run in full end when the prediction from five says."""
     program = compiled(side, side, side, config=config)
     once = predict_cycles(program).kernel
-    whole = timed(iterated(program, 9)).end + _END
+    whole = timed(iterated(program, 9)).end + END
     found = predict_cycles(program, repeat=9)
     assert found.kernel == pytest.approx(whole, rel=0.02)
     assert once < found.kernel < 9 * once
-    assert predict_cycles(program, repeat=2).kernel == timed(iterated(program, 2)).end + _END
+    assert predict_cycles(program, repeat=2).kernel == timed(iterated(program, 2)).end + END
     # One iteration more moves exactly as much more.
     moved = [timed(iterated(program, count)).machine.moved for count in (1, 2, 3)]
     assert moved[0] == timed(program).machine.moved
