@@ -15,6 +15,7 @@ from hw.arch.registers.register_fields import register_table
 from hw.arch.registers.tma_registers import TMA_REGISTERS
 from hw.lib.axi_rules import rule_rows
 from hw.numeric.formats import format_table
+from sim.profile.schema import field_rows
 from sw.ir.element_operations import element_table
 
 __all__ = ["GENERATED", "PICTURES", "Generated"]
@@ -43,6 +44,10 @@ def _axi_rules() -> str:
     return table(("rule", "side", "section", "statement"), rule_rows())
 
 
+def _profile_fields() -> str:
+    return table(("field", "form", "meaning"), field_rows())
+
+
 #: Blocks by name.
 GENERATED: Mapping[str, Generated] = MappingProxyType(
     {
@@ -62,6 +67,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "contract-units": Generated("docs/contract.md", contract_tables.units, slow=False),
         "contract-limits": Generated("docs/contract.md", contract_tables.limits, slow=False),
         "contract-codes": Generated("docs/contract.md", contract_tables.codes, slow=False),
+        "profile-fields": Generated("docs/profile.md", _profile_fields, slow=False),
         "texts": Generated("docs/chip.md", chip_tables.texts),
         "products": Generated("docs/compiler.md", chip_tables.products),
         "pipelines": Generated("docs/stages.md", chip_tables.pipelines),

@@ -25,6 +25,7 @@ __all__ = ["COMMANDS", "main"]
 #: Module of each sub-command, in the order that the help lists them.
 COMMANDS = {
     "run": "sim.cli.commands.run",
+    "compare": "sim.cli.commands.compare",
     "list": "sim.cli.commands.listing",
     "map": "sim.cli.commands.map",
     "verilog": "sim.cli.commands.verilog",

@@ -17,6 +17,8 @@ _OUTPUTS = {
     "outputs": "--outputs",
     "image_out": "--image-out",
     "waves": "--waves",
+    "profile": "--profile",
+    "trace": "--trace",
     "output": "--output",
     "waivers": "--waivers",
     "json": "--json",
@@ -24,6 +26,8 @@ _OUTPUTS = {
 _INPUTS = {
     "inputs": "--inputs",
     "schedule": "--schedule",
+    "before": "A.json",
+    "after": "B.json",
     "rtl": "--rtl",
     "liberty": "--liberty",
     "config": "--config",

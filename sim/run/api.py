@@ -17,9 +17,9 @@ from sim.interrupt import interruptible
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress, shown_progress
 from sim.rules import OPTIONS, Rule, load_config, path, validating
-from sim.run.driver import compile_job, predicted_cycles, run
+from sim.run.driver import compile_job
 from sim.run.job import Job, Problem
-from sim.run.report import Outcome
+from sim.run.launched_result import launched_result
 from sim.run.result import RunResult, picture
 from sw import results
 from sw.language import Kernel, Schedule
@@ -36,7 +36,7 @@ _CONFIG = Rule("a name, the path of a TOML file or a ChipConfig", path.take)
 _CONDITIONS = ("latency", "jitter", "stall", "error")
 _JOB = ("warm", "max_cycles", "design", "waves", "use_cache")
 #: Keywords of a run apart from the kernel's options, and those of a compilation alone.
-_RUN = ("backend", "out", "place_seed", "seed", *_CONDITIONS, *_JOB, "progress")
+_RUN = ("backend", "out", "place_seed", "seed", *_CONDITIONS, *_JOB, "profile", "progress")
 _COMPILE = ("config", "schedule", "dtype", "out", "place_seed", "progress")
 
 
@@ -120,7 +120,8 @@ def run_kernel(
     options
         Options of the kernel; ``out`` (format of the result), ``place_seed``, ``seed``; of the
         memory: ``latency``, ``jitter``, ``stall``, ``error`` (an ``ErrorAt``); ``warm``,
-        ``max_cycles``, ``design``, ``waves``, ``use_cache``.
+        ``max_cycles``, ``design``, ``waves``, ``use_cache``; ``profile``: take samples for the
+        profile of the result, on the back end ``rtl``.
 
     Raises
     ------
@@ -146,18 +147,7 @@ def run_kernel(
     with interruptible(), shown_progress(progress) as shown:
         job = _job(problem, backend, bound.arrays, rest, shown)
         compiled, fields = compile_job(job)
-        outcome = run(job, compiled, fields | {"config": name})
-    return _result(job, compiled, outcome, name)
-
-
-def _result(job: Job, compiled: Compiled | None, outcome: Outcome, name: str) -> RunResult:
-    """Result of a run, with the picture of its chip; cycles are predicted when they are read."""
-    if compiled is None:
-        return RunResult(outcome)
-    drawn = picture(compiled, job.problem, name)
-    if job.timed:
-        return RunResult(outcome, drawn)
-    return RunResult(outcome, drawn, lambda: predicted_cycles(job, compiled))
+        return launched_result(job, compiled, fields | {"config": name}, rest)
 
 
 class KernelProgram(results.KernelProgram):
@@ -317,8 +307,7 @@ class KernelProgram(results.KernelProgram):
         with interruptible(), shown_progress(progress) as shown:
             job = _job(problem, backend, bound.arrays, rest, shown)
             compiled, fields = compile_job(job, self._compiled)
-            outcome = run(job, compiled, fields | {"config": self._name})
-        return _result(job, compiled, outcome, self._name)
+            return launched_result(job, compiled, fields | {"config": self._name}, rest)
 
 
 def compile_kernel(

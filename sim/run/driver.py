@@ -110,8 +110,22 @@ def compile_job(
     return compiled, fields | {"compile_seconds": time.monotonic() - started}
 
 
-def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outcome:
+def run(
+    job: Job,
+    compiled: Compiled | None,
+    fields: Mapping[str, Any],
+    answers: list[Answer] | None = None,
+) -> Outcome:
     """Run a job whose image `compile_job` has made.
+
+    Parameters
+    ----------
+    job : Job
+    compiled : Compiled or None
+    fields : mapping
+        Fields of the report so far.
+    answers : list of Answer, optional
+        Takes the answer of every launch, also of one that does not end well.
 
     Raises
     ------
@@ -162,7 +176,9 @@ def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outco
         notes.append("no element has a bound: float64 error not checked")
     outputs = expected
     if compiled is not None:
-        launched, outputs, wrong, more = _launch(job, compiled, inputs, expected, report)
+        launched, outputs, wrong, more = _launch(
+            job, compiled, inputs, expected, report, [] if answers is None else answers
+        )
         notes += more
         report |= launched
         problems = wrong + problems
@@ -176,6 +192,7 @@ def _launch(
     inputs: Mapping[str, Array],
     expected: Mapping[str, Array],
     report: dict[str, Any],
+    answers: list[Answer],
 ) -> tuple[dict[str, Any], dict[str, Array], list[str], list[str]]:
     """Run the launches; returns report fields, outputs, problems and notes."""
     conditions = job.conditions
@@ -184,17 +201,15 @@ def _launch(
     if job.backend == "rtl":
         report |= {"latency": conditions.latency, "jitter": conditions.jitter}
     wrong: list[str] = []
-    answers = []
     outputs: dict[str, Array] = {}
     if job.waves is not None:
         job.waves.parent.mkdir(parents=True, exist_ok=True)
     with open_backend(job.backend, job.setup()) as backend:
         for launches in (1, 2) if job.warm else (1,):
             report |= dataclasses.asdict(backend.figures)
-            answer, outputs, faults = _once(
-                job, compiled, backend, launches, inputs, expected, report
+            outputs, faults = _once(
+                job, compiled, backend, launches, inputs, expected, report, answers
             )
-            answers.append(answer)
             wrong += [fault for fault in faults if fault not in wrong]
         report |= dataclasses.asdict(backend.figures)
     notes = [] if job.waves is None else [f"waves in {job.waves}"]
@@ -216,11 +231,13 @@ def _once(
     inputs: Mapping[str, Array],
     expected: Mapping[str, Array],
     report: Mapping[str, Any],
-) -> tuple[Answer, dict[str, Array], list[str]]:
+    answers: list[Answer],
+) -> tuple[dict[str, Array], list[str]]:
     place = LaunchMemory.of_kernel(compiled, seed=job.seed, launches=launches)
     before = place.bytes_before(inputs)
     memory = bytearray(before)
     answer = backend.launch(memory, _order(job, compiled, place, launches))
+    answers.append(answer)
     if answer.status != "done":
         raise_for_ending(job, compiled, answer, dict(report) | _figures(job, compiled, [answer]))
     outputs = {name: place.read(memory, name) for name in expected}
@@ -234,7 +251,7 @@ def _once(
         wrong.append(
             f"byte at {address:#x} was written, {place.where(address)}, which is no output's"
         )
-    return answer, outputs, wrong
+    return outputs, wrong
 
 
 def _order(job: Job, compiled: Compiled, place: LaunchMemory, launches: int) -> LaunchOrder:

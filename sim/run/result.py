@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from gen.floorplan import floorplan, stacked
+from hw.arch.errors import BadInputError
 from sim.files import plain
 from sim.run.job import Problem
 from sim.run.report import STATES, TALLIES, Outcome, describe_error, describe_run, tell
 from sw import results
 
 if TYPE_CHECKING:
+    from sim.profile.run_profile import Profile
     from sw.compiled import Compiled
 
 __all__ = ["RunResult", "picture", "page"]
@@ -36,13 +38,20 @@ class RunResult(results.RunResult):
         SVG of the chip; empty for the back end ``golden``.
     predict : callable or None
         Makes the field ``predicted_cycles`` when it is first read, if the report has none yet.
+    profile : callable or None
+        Makes the profile of the report when it is first asked for; None if there is none.
     """
 
-    __slots__ = ("_outcome", "_picture", "_predict")
+    __slots__ = ("_outcome", "_picture", "_predict", "_profile")
 
     def __init__(
-        self, outcome: Outcome, picture: str = "", predict: Callable[[], int] | None = None
+        self,
+        outcome: Outcome,
+        picture: str = "",
+        predict: Callable[[], int] | None = None,
+        profile: Callable[[dict[str, Any]], Profile] | None = None,
     ) -> None:
+        object.__setattr__(self, "_profile", profile)
         object.__setattr__(self, "_outcome", outcome)
         object.__setattr__(self, "_picture", picture)
         object.__setattr__(self, "_predict", predict)
@@ -74,6 +83,25 @@ class RunResult(results.RunResult):
     def notes(self) -> tuple[str, ...]:
         """Remarks that do not affect the verdict: skipped checks, reduced hints."""
         return self._found().notes
+
+    def profile(self) -> Profile:
+        """Profile of the run: where the cycles of every unit went, as data and as a page.
+
+        Raises
+        ------
+        BadInputError
+            If the run had no chip, or the result is a copy or has been unpickled.
+        """
+        make = object.__getattribute__(self, "_profile")
+        if make is None:
+            raise BadInputError(
+                "Profile must be of the result that a run on a chip has returned, not of a copy or "
+                "of golden",
+                where="profile",
+                rule="the result of rtl, cocotb or emulator itself",
+            )
+        found: Profile = make(self.json())
+        return found
 
     def json(self) -> dict[str, Any]:
         """The fields of the command's report as plain JSON data."""

@@ -4,17 +4,21 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hw.arch.errors import BadInputError, WrongResultError, shown
+from hw.arch.errors import BadInputError, DeviceError, HangError, WrongResultError, shown
 from sim.cli.kernel_lookup import file_of
 from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json, add_seed, kept, probability
+from sim.cli.profile_files import add_profile, require_profile, wants_profile, write_profile
 from sim.files import require_space, write_output
 from sim.rules import JITTER, LATENCY, MAX_CYCLES, validating
 from sim.user_files import running_file
 
 if TYPE_CHECKING:
     from gen.design import Design
+    from sim.backends.interface import Answer
     from sim.run.job import Job
+    from sim.run.report import Outcome
+    from sw.compiled import Compiled
 
 __all__ = ["add", "execute"]
 
@@ -98,6 +102,7 @@ def add(subparsers: Subparsers) -> None:
         "kernel of several parts, FILE with the number of the part before the suffix",
     )
     files.add_argument("--waves", metavar="FILE.vcd", help="record waveforms here")
+    add_profile(files)
     files.add_argument("--no-cache", action="store_true", help="rebuild the simulation model")
     parser.add_argument("--warm", action="store_true", help="report a second, warm launch")
     add_json(parser)
@@ -155,8 +160,34 @@ def _image_file(name: str, part: int, parts: int) -> str:
     return name if parts == 1 else str(path.with_name(f"{path.stem}.{part}{path.suffix}"))
 
 
+def _run(
+    args: argparse.Namespace, job: "Job", compiled: "Compiled | None", fields: dict[str, Any]
+) -> "Outcome":
+    """Run a job and write its profile, also if the launch hangs or ends with an error."""
+    from sim.run.driver import run
+
+    if not wants_profile(args) or compiled is None:
+        return run(job, compiled, fields)
+
+    from dataclasses import replace
+
+    from sim.profile.collect import sample_distance
+
+    if job.backend == "rtl":
+        job = replace(job, sample_every=sample_distance(job, compiled))
+    answers: list[Answer] = []
+    try:
+        outcome = run(job, compiled, fields, answers)
+    except (HangError, DeviceError) as error:
+        write_profile(args, job, compiled, error.result, answers, error.message)
+        raise
+    write_profile(args, job, compiled, outcome.report, answers)
+    return outcome
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the kernel; exit code 0 only if the result is verified."""
+    require_profile(args)
     job = _job(args)
     if args.outputs:
         size = sum(spec.bytes + _HEAD_BYTES for spec in job.problem.outputs)
@@ -166,7 +197,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from sim.cli.npz import pack_arrays
     from sim.progress import shown_progress
-    from sim.run.driver import compile_job, predicted_cycles, run
+    from sim.run.driver import compile_job, predicted_cycles
     from sim.run.report import tell
 
     with shown_progress() as progress, running_file(file_of(args.kernel)):
@@ -178,7 +209,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             for number, part in enumerate(compiled.parts, 1):
                 file = _image_file(args.image_out, number, len(compiled.parts))
                 write_output(file, part.image, where="--image-out")
-        outcome = run(job, compiled, fields | {"config": args.config})
+        fields["config"] = args.config
+        outcome = _run(args, job, compiled, fields)
     if args.outputs:
         write_output(args.outputs, pack_arrays(outcome.outputs), where="--outputs")
     print("\n".join(tell(outcome.report, outcome.problems, outcome.notes)))

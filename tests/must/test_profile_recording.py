@@ -1,0 +1,62 @@
+"""see-c: what recording costs, and that its counters are those of the chip."""
+
+import collections
+import dataclasses
+import json
+import statistics
+
+import pytest
+
+from hw.arch.config import named
+from hw.numeric.formats import bf16
+from sim.backends.choose import open_backend
+from sim.backends.interface import LaunchOrder
+from sim.launch_memory import LaunchMemory
+from sim.operands import random_inputs
+from sim.profile.collect import sample_distance
+from sim.profile.trace_events import trace_of
+from sim.run.driver import compile_job
+from sim.run.job import Job, Problem
+from sw.kernels.matmul import matmul
+from tests.profiled_run import profiled
+
+
+def _seconds(job, compiled, memory, place, every):
+    """Seconds of a launch in a model of its own settings, from its answer."""
+    setup = dataclasses.replace(job.setup(), sample_every=every)
+    with open_backend(job.backend, setup) as backend:
+        order = LaunchOrder(place.list_address, place.entries, max_cycles=1 << 30)
+        answer = backend.launch(bytearray(memory), order)
+    assert answer.status == "done" and bool(answer.samples) == bool(every)
+    return answer.seconds
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.must("see-c", goal="recording costs ≤ 10 % of cycles/s, median of 7 pairs")
+def test_recording_costs_little(heavy, figure):
+    job = Job(Problem(matmul, named["tiny"], {"M": 96, "N": 64, "K": 96}, bf16))
+    compiled, _ = compile_job(job)
+    place = LaunchMemory.of_kernel(compiled, seed=1, launches=1)
+    memory = place.bytes_before(random_inputs(job.problem.inputs, 1))
+    every = sample_distance(job, compiled)
+    pairs = []
+    for _ in range(9):
+        without = _seconds(job, compiled, memory, place, 0)
+        pairs.append(without / _seconds(job, compiled, memory, place, every))
+    share = statistics.median(pairs)
+    figure(f"{share:.3f} of the speed, a sample in {every} cycles")
+    assert share >= 0.9
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.must("see-c", goal="busy cycles summed from the trace equal the counters")
+def test_counters_of_the_trace_equal_those_of_the_chip(heavy, figure):
+    profile = profiled(matmul, {"M": 40, "N": 24, "K": 32})
+    names = {number: unit["name"] for number, unit in enumerate(profile["units"], 1)}
+    sums = collections.Counter()
+    for event in json.loads(trace_of(profile))["traceEvents"]:
+        if event["ph"] == "C":
+            sums[names[event["pid"]]] += event["args"]["busy"]
+    counters = profile["report"]["counters"]
+    assert sums == {name: counters[name]["busy"] for name in sums}
+    figure(f"{len(sums)} units equal")

@@ -1,0 +1,109 @@
+"""Causes of cycles in chains of units whose states are given."""
+
+import numpy as np
+import pytest
+
+from sim.profile.causes import Cause, attribute, whole_cycles
+from sim.profile.findings import find
+from sim.profile.intervals import Intervals, merged
+from sim.profile.unit_graph import UnitGraph
+
+LOAD = ("agcu_0", "pmu_0_1", "pcu_0_0", "pmu_1_0", "agcu_1")
+
+
+def graph(slots=4):
+    """A load through a buffer, a PCU and a second buffer to a store."""
+    pairs = list(zip(LOAD, LOAD[1:], strict=False))
+    return UnitGraph(
+        suppliers={name: tuple(a for a, b in pairs if b == name) for name in LOAD},
+        consumers={name: tuple(b for a, b in pairs if a == name) for name in LOAD},
+        credits={name: ("pmu_0_1",) if name == "agcu_0" else () for name in LOAD},
+        slots={"pmu_0_1": slots, "pmu_1_0": 4},
+        loads=frozenset({"agcu_0"}),
+        stores=frozenset({"agcu_1"}),
+    )
+
+
+def causes(states, slots=4, owed=0):
+    """Causes of ten cycles with the same states, those of a unit as busy, input, room, idle."""
+    memory = {"agcu_0": np.array([[owed, 0]])} if owed else {}
+    counts = {name: np.array([each]) for name, each in zip(LOAD, states, strict=True)}
+    return attribute(graph(slots), Intervals(np.array([0, 10]), counts, memory))
+
+
+def test_a_chain_of_waits_for_input_ends_at_memory():
+    waits = (2, 8, 0, 0)
+    found = causes([waits, waits, waits, waits, waits], owed=8)
+    assert found["pcu_0_0"][Cause("memory", "agcu_0")] == pytest.approx(6.4, abs=1.7)
+    assert max(found["pcu_0_0"], key=found["pcu_0_0"].get) == Cause("memory", "agcu_0")
+    assert max(found["agcu_1"], key=found["agcu_1"].get) == Cause("memory", "agcu_0")
+
+
+def test_a_chain_of_waits_for_room_ends_at_the_unit_that_works():
+    found = causes([(2, 0, 8, 0), (2, 0, 8, 0), (10, 0, 0, 0), (2, 8, 0, 0), (2, 8, 0, 0)])
+    assert found["agcu_0"] == pytest.approx({Cause("busy"): 2, Cause("unit", "pcu_0_0"): 8})
+    assert found["agcu_1"] == pytest.approx({Cause("busy"): 2, Cause("unit", "pcu_0_0"): 8})
+
+
+def test_a_full_port_is_named():
+    found = causes([(10, 0, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0)])
+    assert found["pcu_0_0"][Cause("port", "agcu_0")] == pytest.approx(5)
+
+
+def test_a_buffer_of_one_slot_is_what_holds():
+    states = [(5, 0, 5, 0), (5, 5, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0)]
+    assert causes(states, slots=1)["pcu_0_0"][Cause("slots", "pmu_0_1")] == pytest.approx(5)
+    assert causes(states, slots=2)["pcu_0_0"][Cause("port", "agcu_0")] > 2
+
+
+def test_units_without_a_program_are_off():
+    off = Intervals(np.array([0, 10]), {"pcu_3_3": np.array([[0, 0, 0, 10]])}, {})
+    assert attribute(graph(), off) == {"pcu_3_3": {Cause("off"): 10}}
+
+
+def test_idle_is_a_wait_before_the_last_work_and_an_end_behind_it():
+    edges = np.array([0, 10, 20, 30])
+    counts = {name: np.array([[5, 5, 0, 0]] * 3) for name in LOAD}
+    counts["pcu_0_0"] = np.array([[0, 0, 0, 10], [10, 0, 0, 0], [0, 0, 0, 10]])
+    found = attribute(graph(), Intervals(edges, counts, {}))["pcu_0_0"]
+    assert found[Cause("busy")] == 10 and found[Cause("done")] == 10
+    assert sum(found.values()) == pytest.approx(30)
+
+
+def test_every_chain_sums_to_the_cycles(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        states = [rng.multinomial(10, rng.dirichlet([0.5] * 4)) for _ in LOAD]
+        found = causes(states, slots=int(rng.integers(1, 3)), owed=int(rng.integers(0, 11)))
+        for unit in LOAD:
+            assert sum(found[unit].values()) == pytest.approx(10)
+            assert sum(whole_cycles(found[unit], 10).values()) == 10
+
+
+def test_rounding_keeps_the_sum_and_the_order():
+    shares = {Cause("busy"): 3.4, Cause("memory", "agcu_0"): 3.3, Cause("done"): 3.3}
+    assert whole_cycles(shares, 10) == {
+        Cause("busy"): 4,
+        Cause("memory", "agcu_0"): 3,
+        Cause("done"): 3,
+    }
+
+
+def test_joined_intervals_keep_their_sums():
+    counts = np.arange(40).reshape(10, 4)
+    own = Intervals(np.arange(11), {"pcu_0_0": counts}, {"agcu_0": counts[:, :2]})
+    found = merged(own, 3)
+    assert found.edges.tolist() == [0, 4, 8, 10]
+    assert found.states["pcu_0_0"].sum(axis=0).tolist() == counts.sum(axis=0).tolist()
+    assert found.memory["agcu_0"].sum() == counts[:, :2].sum()
+
+
+def test_findings_are_in_the_order_of_cycles_and_work_comes_first_where_it_is_full():
+    kinds = {"pcu_0_0": "pcu", "agcu_0": "agcu"}
+    waits = {Cause("busy"): 20, Cause("memory", "agcu_0"): 60, Cause("launch"): 20}
+    found = find({"pcu_0_0": waits, "agcu_0": {Cause("busy"): 100}}, kinds, 100)
+    assert [each["cause"] for each in found] == ["memory", "launch", "busy"]
+    assert found[0]["by"] == "agcu_0" and "60%" in found[0]["text"] and found[0]["advice"]
+    full = {"pcu_0_0": {Cause("busy"): 90, Cause("done"): 10}}
+    assert [each["cause"] for each in find(full, kinds, 100)] == ["busy", "done"]
+    assert find({"pcu_0_0": {Cause("off"): 100}}, kinds, 100) == []
