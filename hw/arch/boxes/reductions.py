@@ -4,13 +4,13 @@ from amaranth.lib import enum
 
 from hw.arch.descriptor import ElementFormat
 
-__all__ = ["INTEGER_FORMATS", "REDUCED_FORMATS", "ReductionOperation"]
+__all__ = ["FLOAT_FORMATS", "INTEGER_FORMATS", "REDUCED_FORMATS", "ReductionOperation"]
 
 
 class ReductionOperation(enum.Enum, shape=3):
     """Operation that combines an element of a store with the one in memory."""
 
-    #: Sum, modulo 2 to the bits of the format.
+    #: Sum: of integers modulo 2 to the bits of the format, of floats rounded to nearest even.
     ADD = 0
     #: The smaller one.
     MIN = 1
@@ -29,5 +29,9 @@ INTEGER_FORMATS = (
     ElementFormat.INT16,
     ElementFormat.INT32,
 )
+#: Floats, which can be added.
+FLOAT_FORMATS = (ElementFormat.BF16, ElementFormat.FP16, ElementFormat.FP32)
 #: Formats that each operation takes; any other is refused.
-REDUCED_FORMATS = dict.fromkeys(ReductionOperation, INTEGER_FORMATS)
+REDUCED_FORMATS = dict.fromkeys(ReductionOperation, INTEGER_FORMATS) | {
+    ReductionOperation.ADD: INTEGER_FORMATS + FLOAT_FORMATS
+}

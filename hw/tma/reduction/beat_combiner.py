@@ -29,7 +29,7 @@ class BeatCombiner(Component):
     Members
     -------
     i_reduction : ``reduction_layout``
-        Legal: a format that the operation takes (`REDUCED_FORMATS`).
+        An operation on a format of `INTEGER_FORMATS`.
     i_memory, i_stored
         The two beats.
     o_combined

@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, enum, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.boxes.reductions import FLOAT_FORMATS
 from hw.emit.shared import shared
 from hw.lib.axi import (
     RESP_DECERR,
@@ -23,6 +24,7 @@ from hw.lib.bursts import longest_burst
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.tma.reduction.beat_combiner import BeatCombiner
+from hw.tma.reduction.float_adder import FloatAdder
 from hw.tma.reduction.reduction_fields import reduction_layout
 from hw.tma.reduction.reduction_interlock import PAGE_SHIFT, interlock_signature
 
@@ -54,7 +56,8 @@ class BurstReducer(Component):
     A reducing burst is collected. It begins when every burst before it is answered and its page is
     granted. It is read whole and combined, then written; the page is held until the response, and
     bursts behind it wait until then. A beat that could not be read is not written. A burst of n
-    beats takes 2 n cycles and the latencies of a read, a write and the interlock.
+    beats takes 2 n cycles and the latencies of a read, a write and the interlock; floats are added
+    32 bits per cycle.
 
     Parameters
     ----------
@@ -196,7 +199,10 @@ class BurstReducer(Component):
         reads = self.reads
         combiner = BeatCombiner(width_bits=self._data_bits)
         combined = Queue(self._beat, depth=longest_burst(self._data_bits))
+        adder = FloatAdder(width_bits=self._data_bits)
         m.submodules.combiner = shared(combiner)
+        m.submodules.adder = shared(adder)
+        floats = Signal()
         m.submodules.combined = shared(combined)
         beat: Any = beats.payload
         result: Any = combined.i_stream.payload
@@ -211,12 +217,23 @@ class BurstReducer(Component):
             combiner.i_reduction.eq(burst.reduction),
             combiner.i_memory.eq(reads.rdata),
             combiner.i_stored.eq(beat.data),
-            combines.eq((state == _State.COMBINING) & beats.valid & combined.i_stream.ready),
+            floats.eq(burst.reduction.format.matches(*(each.value for each in FLOAT_FORMATS))),
+            adder.i_format.eq(burst.reduction.format),
+            adder.i_memory.eq(reads.rdata),
+            adder.i_stored.eq(beat.data),
+            adder.i_valid.eq((state == _State.COMBINING) & floats & beats.valid & reads.rvalid),
+            adder.i_take.eq(moves),
+            combines.eq(
+                (state == _State.COMBINING)
+                & beats.valid
+                & combined.i_stream.ready
+                & (adder.o_done | ~floats)
+            ),
             reads.rready.eq(combines),
             moves.eq(combines & reads.rvalid),
             beats.ready.eq(moves | (state == _State.DROPPING)),
             combined.i_stream.valid.eq(moves),
-            result.data.eq(combiner.o_combined),
+            result.data.eq(Mux(floats, adder.o_sums, combiner.o_combined)),
             result.strobe.eq(Mux(reads.rresp[1], 0, beat.strobe)),
             result.last.eq(beat.last),
         ]

@@ -4,6 +4,9 @@ import numpy as np
 
 from hw.arch.boxes.reductions import ReductionOperation
 from hw.arch.descriptor import ElementFormat
+from hw.numeric.elementwise import add
+from hw.numeric.formats import named
+from hw.numeric.reference import cast
 from tests.hw.tma.model import box_elements
 
 __all__ = ["NUMBERS", "box_reduce", "reduced"]
@@ -27,6 +30,11 @@ _FUNCTIONS = {
 
 def reduced(operation, format, memory, stored):
     """Bytes of the elements of one array of bytes, each combined with that of the other."""
+    if format not in NUMBERS:
+        assert operation is ReductionOperation.ADD
+        number = named[format.name.lower()]
+        wide = [each.view(number.dtype).astype(np.float32) for each in (memory, stored)]
+        return number.bits_of(cast(add(*wide), number, saturate=False)).view(np.uint8)
     kind = NUMBERS[format]
     return _FUNCTIONS[operation](memory.view(kind), stored.view(kind)).view(np.uint8)
 

@@ -11,7 +11,7 @@ from hw.arch.descriptor import Descriptor, ElementFormat, TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_store, random_bytes, random_case
-from tests.hw.tma.reduction.reduced_boxes import NUMBERS, box_reduce
+from tests.hw.tma.reduction.reduced_boxes import box_reduce
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places
 
 _TABLE, _REGION = 0x1000, (0x2000, 0x5000)
@@ -26,8 +26,12 @@ def _bench(data, **kwargs):
 
 
 def _number(rng, descriptor):
-    """The same box of integers of as many bytes."""
-    formats = [each for each in NUMBERS if each.bytes == descriptor.format.bytes]
+    """The same box of other elements of as many bytes, which can be added."""
+    formats = [
+        each
+        for each in REDUCED_FORMATS[ReductionOperation.ADD]
+        if each.bytes == descriptor.format.bytes
+    ]
     plain = dataclasses.replace(descriptor, oob_fill=Descriptor.oob_fill)
     return dataclasses.replace(plain, format=rng.choice(formats))
 
@@ -68,7 +72,9 @@ def test_boxes_are_reduced_in_order(width_bits, memory, seed):
             box_store(expected, descriptor, at, box)
             jobs.append((TmaOperation.STORE, _TABLE + 128 * index, at, fields))
             continue
-        operation = rng.choice(list(ReductionOperation))
+        operation = rng.choice(
+            [each for each, formats in REDUCED_FORMATS.items() if descriptor.format in formats]
+        )
         box_reduce(expected, descriptor, at, box, operation)
         fields["reduction"] = operation.value
         jobs.append((TmaOperation.REDUCE, _TABLE + 128 * index, at, fields))
