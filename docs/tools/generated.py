@@ -7,7 +7,14 @@ import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from docs.tools import area_tables, chip_tables, contract_tables, softmax_tables, tma_tables
+from docs.tools import (
+    area_tables,
+    chip_tables,
+    contract_tables,
+    fpga_tables,
+    softmax_tables,
+    tma_tables,
+)
 from docs.tools.markdown import table
 from hw.arch.counters import counter_table
 from hw.arch.registers.chip_registers import REGISTERS
@@ -80,6 +87,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "area-large": Generated("docs/area.md", functools.partial(area_tables.chip, "large")),
         "area-sums": Generated("docs/area.md", area_tables.sums),
         "area-pcus": Generated("docs/area.md", area_tables.pcus),
+        "area-ecp5": Generated("docs/area.md", fpga_tables.fpga_units),
         "area-units": Generated("docs/systolic.md", area_tables.shares),
         "area-switches": Generated("docs/switch.md", area_tables.switches),
         "area-cells": Generated("docs/numerics.md", area_tables.cells),
