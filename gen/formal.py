@@ -1,9 +1,9 @@
-"""Formal proofs of blocks by k-induction or PDR, with covers and injected faults.
+"""Formal proofs of blocks by k-induction or PDR, and bounded checks, with covers and faults.
 
 A harness is a component with free inputs that contains the block as the submodule ``dut``, assumes
 the rules of its neighbours and asserts its properties (de Moura, Rueß, Sorea: Bounded model
 checking and induction, CAV 2003). Covers must be reachable, and faults injected into the block must
-be caught. Yosys does k-induction, ABC does PDR (:mod:`gen.pdr`).
+be caught. Yosys does k-induction, ABC does PDR and bounded checks (:mod:`gen.pdr`).
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from typing import Any
 import amaranth.back.rtlil as rtlil
 from amaranth.lib import wiring
 
-from gen.pdr import NETLIST, decide, reached
+from gen.pdr import NETLIST, decide, reached, reached_within, search
 from gen.proof import Outcome, Proof
 from gen.yosys import run_library
 
@@ -81,10 +81,13 @@ class Property:
         Factory of the harness; its output ``reached`` has one bit per cover.
     method : str
         ``"k-induction"``, if the harness states its invariants, or ``"PDR"``, which finds them.
+        ``"bounded"`` proves nothing: it searches the traces of ``cycles`` cycles from reset.
     faults : int
         Faults to inject; none where another size of the same property has them.
     faulty : str
         Modules of the block to inject them into; ``top.dut`` is the block itself.
+    cycles : int
+        Length of the traces of a bounded check.
     """
 
     block: str
@@ -94,6 +97,7 @@ class Property:
     method: str = "k-induction"
     faults: int = _FAULTS
     faulty: str = "top.dut"
+    cycles: int = 0
 
 
 def prove(property: Property) -> Proof:
@@ -115,9 +119,10 @@ def prove(property: Property) -> Proof:
         folder = Path(name)
         (folder / "harness.il").write_text(rtlil.convert(harness, name="top", emit_src=False))
         faults = _faults(folder, property)
-        if property.method == "PDR":
-            outcome, *caught = _by_pdr(folder, ["", *faults])
-            found = _covers_by_pdr(folder)
+        if property.method in ("PDR", "bounded"):
+            cycles = property.cycles if property.method == "bounded" else None
+            outcome, *caught = _by_pdr(folder, ["", *faults], cycles)
+            found = _covers_by_pdr(folder, cycles)
         else:
             (outcome, *caught), found = _by_induction(folder, covers, faults)
             left = [n for n, each in enumerate(caught) if each is Outcome.OPEN]
@@ -165,8 +170,8 @@ def _by_induction(folder: Path, covers: int, faults: list[str]) -> tuple[list[Ou
     return [outcomes[0], *mutants], searches.count(Outcome.COUNTEREXAMPLE)
 
 
-def _by_pdr(folder: Path, faults: list[str]) -> list[Outcome]:
-    """Outcome of each fault."""
+def _by_pdr(folder: Path, faults: list[str], cycles: int | None = None) -> list[Outcome]:
+    """Outcome of each fault, by PDR or in traces of so many cycles."""
     if not faults:
         return []
     script = ""
@@ -174,11 +179,16 @@ def _by_pdr(folder: Path, faults: list[str]) -> list[Outcome]:
         script += f"{_READ}{fault}\ndelete -port top/o:*\n{NETLIST}"
         script += f"write_aiger -zinit {number}.aig\n"
     run_library(folder, script)
-    return [decide(folder, f"{n}.aig", seconds=_SECONDS) for n in range(len(faults))]
+    names = [f"{number}.aig" for number in range(len(faults))]
+    if cycles is None:
+        return [decide(folder, each, seconds=_SECONDS) for each in names]
+    return [search(folder, each, cycles=cycles, seconds=_SECONDS) for each in names]
 
 
-def _covers_by_pdr(folder: Path) -> int:
-    """Number of covers reached."""
+def _covers_by_pdr(folder: Path, cycles: int | None) -> int:
+    """Number of covers reached, by PDR or in traces of so many cycles."""
     script = f"{_READ}chformal -assert -remove\ndelete -port top/o:* top/w:reached %d\n"
     run_library(folder, f"{script}{NETLIST}write_aiger -zinit covers.aig\n")
-    return reached(folder, "covers.aig", seconds=_SECONDS)
+    if cycles is None:
+        return reached(folder, "covers.aig", seconds=_SECONDS)
+    return reached_within(folder, "covers.aig", cycles=cycles, seconds=_SECONDS)

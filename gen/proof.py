@@ -12,6 +12,7 @@ class Outcome(enum.Enum):
     COUNTEREXAMPLE = "counterexample"
     PROVED = "proved"
     OPEN = "open"
+    BOUNDED = "bounded"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Proof:
     -------
     outcome : Outcome
         ``PROVED``: every assertion holds in every reachable state. ``COUNTEREXAMPLE``: a trace
-        from reset violates one. ``OPEN``: neither was found.
+        from reset violates one. ``OPEN``: neither was found. ``BOUNDED``: no trace of the length
+        that the property states violates one, which says nothing of longer traces.
     covers, reached : int
         Covers: situations that must occur, and those that a trace from reset shows.
     faults : tuple of Outcome
@@ -43,6 +45,11 @@ class Proof:
         return self.outcome is Outcome.PROVED
 
     @property
+    def holds(self) -> bool:
+        """Whether it is proved, or has no counterexample of the length that the property states."""
+        return self.outcome in (Outcome.PROVED, Outcome.BOUNDED)
+
+    @property
     def caught(self) -> int:
         """Number of faults that a counterexample catches."""
         return self.faults.count(Outcome.COUNTEREXAMPLE)
@@ -56,7 +63,8 @@ class Proof:
     def met(self) -> bool:
         """Whether the property is proved, not vacuously, and every non-equivalent fault is caught.
 
-        At least one must be caught, if any were injected: a check that nothing violates is void.
+        Of a bounded property, whether no trace violates it. At least one fault must be caught, if
+        any were injected: a check that nothing violates is void.
         """
         decided = Outcome.OPEN not in self.faults and (self.caught > 0 or not self.faults)
-        return self.proved and self.reached == self.covers and decided
+        return self.holds and self.reached == self.covers and decided

@@ -65,6 +65,19 @@ class BoxTensor:
         """Random coordinates of a box, which may lie partly or completely outside."""
         return [int(rng.integers(-box, extent + 2)) for box, extent in zip(self.box, self.dims)]
 
+    def owns(self, region: Array) -> None:
+        """Set those of the region's bytes that the tensor has, and clear its others.
+
+        ``region`` has a bool per byte of memory.
+        """
+        first = self.base // REGION_BYTES * REGION_BYTES
+        region[first : first + REGION_BYTES] = False
+        index = np.indices((*reversed(self.dims), self.size))
+        address = self.base + index[-1]
+        for number, pitch in enumerate([self.size, *self.strides]):
+            address = address + index[len(self.dims) - 1 - number] * pitch
+        region[address.reshape(-1)] = True
+
     def where(self, corner: list[int]) -> tuple[Array, Array]:
         """Address of each byte of a box in stream order, and whether it lies inside the tensor."""
         shape = (*reversed(self.box), self.size)

@@ -12,6 +12,7 @@ from hw.lib.axi_rules import broken_rules
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.engine import TmaEngine
+from sim.cocotb.address_monitor import AddressMonitor
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.cocotb.checked_component import CheckedComponent
 from sim.cocotb.stalled_channels import stalled_memory
@@ -58,11 +59,12 @@ class _Bench:
         self.image = self.rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
         self.memory.write(0, self.image.tobytes())
         self.descriptors = Source(dut, "i_descriptor_write")
+        self.monitor = AddressMonitor(_MEMORY_BYTES, _VECTOR_BYTES)
         self.lock = Lock()
         self.stored = [0] * _STREAMS
 
     async def watch(self) -> None:
-        """Count the pulses of completed stores, and see that no rule of AXI4 is broken."""
+        """Count stored boxes; see that no rule of AXI4 is broken and no beat leaves a tensor."""
         while True:
             await ReadOnly()
             bits = int(self.dut.o_stored.value)
@@ -70,6 +72,8 @@ class _Bench:
                 self.stored[stream] += bits >> stream & 1
             broken = broken_rules(int(self.dut.o_broken.value))
             assert not broken, [f"{rule.name}: {rule.statement}" for rule in broken]
+            if not int(self.dut.rst.value):
+                self.monitor.sample(self.dut)
             await FallingEdge(self.dut.clk)
 
     async def describe(self, index: int, packed: bytes) -> None:
@@ -111,6 +115,7 @@ class _Bench:
         loaded = Sink(self.dut, f"o_loaded__{stream}", stall=self.stall)
         for _ in range(_JOBS):
             tensor = BoxTensor(rng, stream * REGION_BYTES, _VECTOR_BYTES)
+            tensor.owns(self.monitor.readable)
             await self.describe(stream, tensor.descriptor.pack())
             corners = [tensor.corner(rng) for _ in range(rng.integers(1, 6))]
             sending = cocotb.start_soon(
@@ -130,6 +135,7 @@ class _Bench:
         done = 0
         for _ in range(_JOBS):
             tensor = BoxTensor(rng, index * REGION_BYTES, _VECTOR_BYTES)
+            tensor.owns(self.monitor.writable)
             await self.describe(index, tensor.descriptor.pack())
             corners = [tensor.corner(rng) for _ in range(rng.integers(1, 6))]
             sending = cocotb.start_soon(
@@ -180,6 +186,7 @@ async def a_refused_descriptor_moves_no_byte(dut: Any) -> None:
             tensor = BoxTensor(test.rng, _STREAMS * REGION_BYTES, _VECTOR_BYTES)
             while len(tensor.dims) < 2:
                 tensor = BoxTensor(test.rng, _STREAMS * REGION_BYTES, _VECTOR_BYTES)
+            tensor.owns(test.monitor.readable if side == "load" else test.monitor.writable)
             good = tensor.descriptor.pack()
             await test.describe(0, with_field(good, field, place, value))
             await test.describe(1, good)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import logging
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import cocotb
@@ -19,6 +21,7 @@ from hw.numeric.division import ceil_div
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.standalone.unit_commands import TmaOperation
+from sim.cocotb.address_monitor import AddressMonitor
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.checked_component import CheckedComponent
 from sim.cocotb.reordering_memory import ReorderingMemory
@@ -145,32 +148,54 @@ class _Tile:
             strides=strides[: len(box) - 1],
         )
 
+    @property
+    def rows(self) -> Iterator[tuple[int, int]]:
+        """First and end address of each row of the target."""
+        row = self.tensor.box[0] * self.tensor.size
+        for number in range(math.prod(self.tensor.box[1:])):
+            first = self.target.base + number * (ceil_div(row, 16) * 16)
+            yield first, first + row
+
+    def owns(self, region: Any) -> None:
+        """Set the target's bytes of its region, and clear the others."""
+        base = self.target.base
+        region[base : base + REGION_BYTES] = False
+        for first, end in self.rows:
+            region[first:end] = True
+
     def expected(self, image: Any) -> None:
         """Write into the image of memory what the load and the store move."""
         address, exists = self.tensor.where(self.corner)
         taken = np.where(exists, image[np.where(exists, address, 0)], 0)
         row = self.tensor.box[0] * self.tensor.size
-        pitch = ceil_div(row, 16) * 16
-        for number, content in enumerate(taken.reshape(-1, row)):
-            first = self.target.base + number * pitch
-            image[first : first + row] = content
+        for (first, end), content in zip(self.rows, taken.reshape(-1, row), strict=True):
+            image[first:end] = content
 
 
-async def _watch(dut: Any) -> None:
-    """See that no rule of AXI4 is broken."""
+def _monitor() -> AddressMonitor:
+    """Monitor that allows reads of the descriptors."""
+    monitor = AddressMonitor(_MEMORY_BYTES, _SIZES.width_bits // 8)
+    monitor.readable[_DESCRIPTORS:] = True
+    return monitor
+
+
+async def _watch(dut: Any, monitor: AddressMonitor) -> None:
+    """See that no rule of AXI4 is broken, and that no beat leaves a tensor."""
     while True:
         await ReadOnly()
         broken = broken_rules(int(dut.o_broken.value))
         assert not broken, [f"{rule.name}: {rule.statement}" for rule in broken]
+        if not int(dut.rst.value):
+            monitor.sample(dut)
         await FallingEdge(dut.clk)
 
 
-async def _started(dut: Any) -> _Host:
+async def _started(dut: Any, monitor: AddressMonitor) -> _Host:
     """Host of the unit, which is reset and watched."""
     host = _Host(dut)
     idle = {"i_reads__valid": 0, "i_writes__valid": 0, "i_waits__0__valid": 0}
     await start(dut, **idle, i_operations__0__valid=0, o_waits__0__ready=1)
-    cocotb.start_soon(_watch(dut))
+    cocotb.start_soon(_watch(dut, monitor))
     return host
 
 
@@ -237,13 +262,16 @@ async def _pass_tiles(dut: Any, memory: Any) -> None:
     rng = random_generator()
     image = rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
     memory.write(0, image.tobytes())
-    host = await _started(dut)
+    monitor = _monitor()
+    host = await _started(dut, monitor)
     aborted = 0
     for round_ in range(_ROUNDS):
         tiles = []
         for number in range(_TILES):
             tensor = BoxTensor(rng, number * REGION_BYTES, _SIZES.width_bits // 8)
             tiles.append(_Tile(number, tensor, tensor.corner(rng)))
+            tensor.owns(monitor.readable)
+            tiles[-1].owns(monitor.writable)
             for pointer, one in zip(tiles[-1].pointers, (tensor.descriptor, tiles[-1].target)):
                 memory.write(pointer, one.pack())
                 image[pointer : pointer + DESCRIPTOR_BYTES] = np.frombuffer(one.pack(), np.uint8)
@@ -280,7 +308,8 @@ async def error_responses_end_their_command(dut: Any, response: int) -> None:
     """A load, a store and a read of a descriptor that fail have their code; the next ones work."""
     memory = ReorderingMemory(dut, _MEMORY_BYTES, stall=0.3)
     memory.start()
-    host = await _started(dut)
+    monitor = _monitor()
+    host = await _started(dut, monitor)
     slave = response == RESP_SLVERR
     read_error = TmaError.READ_SLVERR if slave else TmaError.READ_DECERR
     write_error = TmaError.WRITE_SLVERR if slave else TmaError.WRITE_DECERR
@@ -288,6 +317,7 @@ async def error_responses_end_their_command(dut: Any, response: int) -> None:
     pointer, content = _DESCRIPTORS, random_generator().bytes(tensor.box_bytes)
     memory.write(pointer, tensor.pack())
     memory.write(0, content)
+    monitor.readable[: tensor.box_bytes] = monitor.writable[: tensor.box_bytes] = True
     for place, operation, code in (
         (pointer + 64, TmaOperation.LOAD, read_error),
         (128, TmaOperation.LOAD, read_error),

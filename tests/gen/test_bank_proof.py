@@ -23,7 +23,7 @@ class _Stale(BarrierBank):
         self.reader = self.counts.read_port()
 
 
-def _plant(change):
+def plant(change):
     """Next state with a fault: ``change`` has the state before and the right one after."""
 
     def planted(m, state, operations, **most):
@@ -64,7 +64,7 @@ def test_the_small_bank_has_the_same_property_with_faults():
 
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_ends_in_a_counterexample(fault, monkeypatch):
-    monkeypatch.setattr(hardware, "barrier_step", _plant(PLANTED[fault]))
+    monkeypatch.setattr(hardware, "barrier_step", plant(PLANTED[fault]))
     _refuted()
 
 

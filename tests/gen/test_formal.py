@@ -70,7 +70,8 @@ class _FarFromWrong(wiring.Component):
 
     reached: Signal
 
-    def __init__(self):
+    def __init__(self, never=63):
+        self._never = never
         super().__init__({"reached": Out(1)})
 
     def elaborate(self, platform):
@@ -78,7 +79,7 @@ class _FarFromWrong(wiring.Component):
         m.submodules.dut = inner = Module()
         count = Signal(6)
         inner.d.sync += count.eq(Mux(count == 30, 0, count + 1))
-        m.d.comb += [self.reached.eq(count == 3), Assert(count != 63, "never there")]
+        m.d.comb += [self.reached.eq(count == 3), Assert(count != self._never, "never there")]
         return m
 
 
@@ -120,6 +121,29 @@ def test_an_induction_that_gives_up_is_no_counterexample():
     )
     assert by_induction.outcome is Outcome.OPEN and not by_induction.met
     assert by_pdr.outcome is Outcome.PROVED and by_pdr.reached == 1
+
+
+@pytest.mark.parametrize("cycles", [30, 31])
+def test_a_bounded_check_sees_the_cycles_it_states_and_no_more(cycles):
+    wrong = Property("counter", "claim", {}, lambda: _FarFromWrong(30), "bounded", 0, cycles=cycles)
+    proof = prove(wrong)
+    assert proof.outcome is (Outcome.COUNTEREXAMPLE if cycles == 31 else Outcome.BOUNDED)
+    assert proof.reached == proof.covers == 1
+    # It holds to its bound, which is never called a proof.
+    assert proof.met is (cycles == 30) and not proof.proved
+
+
+def test_a_bounded_check_that_reaches_nothing_is_not_met():
+    proof = prove(dataclasses.replace(_property(_Vacuous, "bounded"), cycles=5, faults=0))
+    assert proof.outcome is Outcome.BOUNDED and proof.reached == 0 and not proof.met
+
+
+def test_the_command_calls_a_bounded_check_bounded(capsys, monkeypatch):
+    queue = dataclasses.replace(PROPERTIES[0], method="bounded", faults=0, cycles=6)
+    monkeypatch.setattr("gen.properties.PROPERTIES", (queue,))
+    assert tilewright.main(["prove", "stream", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["properties"]
+    assert row["status"] == row["method"] == "bounded" and row["parameters"]["cycles"] == 6
 
 
 def test_faults_that_nothing_decides_do_not_count_as_equivalent():

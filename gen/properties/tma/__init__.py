@@ -1,6 +1,9 @@
-"""Formal properties of the TMA engine: responses, and addresses inside the described tensor."""
+"""Formal properties of the TMA engine: responses, times, addresses inside the tensor."""
+
+from typing import Any
 
 from gen.formal import Property
+from gen.properties.tma.box_times import LoadsEnd, StoresEnd, TimeBound
 from gen.properties.tma.load_responses import ReadsLand
 from gen.properties.tma.read_boxes import BoxesAreClipped
 from gen.properties.tma.rows_inside import RowsStayInside
@@ -13,7 +16,25 @@ __all__ = ["TMA_PROPERTIES"]
 _BOXES = {"rank": 2, "bits": 2}
 _READS = {"width_bits": 16, "landing_beats": 16, "outstanding": 2}
 _WRITES = {"width_bits": 16, "outstanding": 2, "beats": 1}
+_ENGINE = {"width_bits": 16, "address_bits": 8, "outstanding": 4}
+#: Longest stall, and most beats of the box that are checked with it.
+_STALLS = ((0, 8), (1, 6), (2, 4))
 _STROBES = {"width_bits": 16, "address_bits": 8, "vectors": 2}
+
+
+def _ends(side: str, harness: Any, stalls: int, stall: int, most: int, **sizes: int) -> Property:
+    """Bounded check of the time of a box, in traces that are longer than the longest bound."""
+    bound = TimeBound(fixed=8, stalls=stalls, stall=stall)
+    return Property(
+        "tma",
+        f"a box is {side} within 8 + {stalls}s + n(1 + s) cycles",
+        {"stall": stall, "beats": most, **sizes},
+        lambda: harness(**sizes, most=most, bound=bound),
+        method="bounded",
+        faults=0,
+        cycles=bound.cycles(most) + 2,
+    )
+
 
 #: Properties of responses and addresses, in the order of proof.
 TMA_PROPERTIES = (
@@ -56,4 +77,6 @@ TMA_PROPERTIES = (
         method="PDR",
         faults=0,
     ),
+    *(_ends("loaded", LoadsEnd, 2, *each, **_ENGINE, landing_beats=8) for each in _STALLS),
+    *(_ends("stored", StoresEnd, 3, *each, **_ENGINE) for each in _STALLS),
 )

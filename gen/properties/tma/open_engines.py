@@ -1,4 +1,4 @@
-"""Load and store engine of a proof: plans and bursts come from the harness, not from boxes."""
+"""Load and store engine of a proof: boxes, or plans and bursts, come from the harness."""
 
 from __future__ import annotations
 
@@ -7,11 +7,39 @@ from typing import Any
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream
 
+from hw.tma.box_engine import BoxEngine
 from hw.tma.layouts import TmaLayouts
 from hw.tma.load import LoadEngine
 from hw.tma.store import StoreEngine
 
-__all__ = ["OpenLoads", "OpenStores", "ReadMemory"]
+__all__ = ["BoxLoads", "BoxStores", "OpenLoads", "OpenStores", "ReadMemory", "WriteMemory"]
+
+
+class _Boxes(BoxEngine):
+    """Engine whose checked boxes are a stream that the harness drives."""
+
+    boxes: stream.Interface
+
+    def _read(self, m: Module) -> tuple[stream.Interface, Signal]:
+        return self.boxes, Signal(8)
+
+
+class BoxLoads(_Boxes, LoadEngine):
+    """Load engine whose checked boxes are a stream that the harness drives."""
+
+    def __init__(self, layouts: TmaLayouts, *, landing_beats: int, outstanding: int) -> None:
+        super().__init__(
+            layouts, landing_beats=landing_beats, outstanding=outstanding, descriptors=2
+        )
+        self.boxes = stream.Signature(layouts.box).create()
+
+
+class BoxStores(_Boxes, StoreEngine):
+    """Store engine whose checked boxes are a stream that the harness drives."""
+
+    def __init__(self, layouts: TmaLayouts, *, outstanding: int) -> None:
+        super().__init__(layouts, outstanding=outstanding, descriptors=2)
+        self.boxes = stream.Signature(layouts.box).create()
 
 
 class OpenLoads(LoadEngine):
@@ -87,3 +115,44 @@ class ReadMemory:
                     m.d.sync += entry.eq(entry - 1)
             with m.If(self.opens & (after == number)):
                 m.d.sync += entry.eq(axi.arlen)
+
+
+class WriteMemory:
+    """Memory of a proof behind AW, W and B: a burst is answered after its address and last beat.
+
+    Parameters
+    ----------
+    m : Module
+    axi : Axi4WriteInterface
+    accepts_address, accepts_data, answers : Value
+        Free: AW and W are accepted, and the next answer is on B, if there is one, in this cycle.
+    outstanding : int
+        Most bursts that the manager has outstanding.
+    """
+
+    def __init__(
+        self,
+        m: Module,
+        axi: Any,
+        *,
+        accepts_address: Value,
+        accepts_data: Value,
+        answers: Value,
+        outstanding: int,
+    ) -> None:
+        # Bursts of which AW, and the last beat of W, were transferred, and B was not.
+        addressed = Signal(range(outstanding + 2))
+        written = Signal.like(addressed)
+        #: A burst may be answered; one is in this cycle.
+        self.owes = (addressed != 0) & (written != 0)
+        self.answered = Signal()
+        m.d.comb += [
+            axi.awready.eq(accepts_address),
+            axi.wready.eq(accepts_data),
+            axi.bvalid.eq(answers & self.owes),
+            self.answered.eq(axi.bvalid & axi.bready),
+        ]
+        m.d.sync += [
+            addressed.eq(addressed + (axi.awvalid & axi.awready) - self.answered),
+            written.eq(written + (axi.wvalid & axi.wready & axi.wlast) - self.answered),
+        ]

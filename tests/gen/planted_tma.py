@@ -1,0 +1,142 @@
+"""Faults planted in the TMA engine, each against the property that it breaks."""
+
+import dataclasses
+from types import ModuleType
+from typing import Any
+
+from gen.formal import Property, prove
+from gen.proof import Outcome
+from gen.properties import PROPERTIES
+from gen.properties.tma import TMA_PROPERTIES, read_boxes, rows_inside, strobes
+from hw.lib import bursts
+from hw.tma import box_reader, box_walker, load, realign, store
+from tests.hw.tma.test_faults import mutant
+
+__all__ = ["PLANTED", "Planted", "refuted", "tma_properties"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """A fault: a piece of a module's source, what it becomes, and where its copy is put in.
+
+    ``quick`` tells that the counterexample is found within seconds.
+    """
+
+    property: str
+    module: ModuleType
+    healthy: str
+    faulty: str
+    target: Any
+    name: str
+    quick: bool = False
+
+    def plant(self, monkeypatch) -> Property:
+        """Put the fault in; the first property of that name that is broken by it."""
+        copy: Any = mutant(self.module, self.healthy, self.faulty)
+        if isinstance(self.target, type):
+            copy = getattr(copy, self.target.__name__)
+        monkeypatch.setattr(self.target, self.name, getattr(copy, self.name))
+        return next(each for each in TMA_PROPERTIES if each.name == self.property)
+
+
+def refuted(property: Property) -> bool:
+    """Whether the property ends in a counterexample: by its own method, or by PDR."""
+    method = "bounded" if property.method == "bounded" else "PDR"
+    planted = dataclasses.replace(property, method=method, faults=0)
+    return prove(planted).outcome is Outcome.COUNTEREXAMPLE
+
+
+_BOXES = "a box is where its descriptor and coordinates say"
+_ROWS = "no row of a box leaves the tensor"
+_STROBES = "strobes are those of a row's bytes in the tensor"
+_LANDS = "R never waits, and its errors are kept"
+_WRITTEN = "each B is taken, and reported with its box"
+_LOADED = "a box is loaded within 8 + 2s + n(1 + s) cycles"
+_STORED = "a box is stored within 8 + 3s + n(1 + s) cycles"
+
+#: Faults by what is wrong.
+PLANTED = {
+    "a bound that is one too far": Planted(
+        _BOXES,
+        box_reader,
+        "before.eq(-coordinate)",
+        "before.eq(-coordinate - 1)",
+        read_boxes,
+        "BoxReader",
+        quick=True,
+    ),
+    "a coordinate without its sign": Planted(
+        _BOXES,
+        box_reader,
+        "last_digit & coordinate[7]",
+        "coordinate[7] & 0",
+        read_boxes,
+        "BoxReader",
+        quick=True,
+    ),
+    "a row beyond the last index": Planted(
+        _ROWS,
+        box_walker,
+        "(index[number] >= box.high[number])",
+        "(index[number] > box.high[number])",
+        rows_inside,
+        "BoxWalker",
+        quick=True,
+    ),
+    "a row as long outside as inside": Planted(
+        _ROWS,
+        box_walker,
+        "span.eq(head + box.tail - box.head)",
+        "span.eq(head + box.tail)",
+        rows_inside,
+        "BoxWalker",
+        quick=True,
+    ),
+    "a strobe outside": Planted(
+        _STROBES,
+        realign,
+        "(slot + 1 == plan.end) & (plan.tail != 0)",
+        "(slot + 1 == plan.end)",
+        strobes,
+        "VectorsToBeats",
+    ),
+    "a beat without a place": Planted(
+        _LANDS,
+        load,
+        "(room > burst.length)",
+        "(room + 1 > burst.length)",
+        load.LoadEngine,
+        "_land",
+    ),
+    "a write response dropped": Planted(
+        _WRITTEN,
+        store,
+        "records.o_stream.ready.eq(~record.responds | axi.bvalid)",
+        "records.o_stream.ready.eq(1)",
+        store.StoreEngine,
+        "elaborate",
+    ),
+    "an address every other cycle": Planted(
+        _LOADED,
+        bursts,
+        "offered & (~axi.arvalid | axi.arready)",
+        "offered & ~axi.arvalid",
+        load,
+        "issue_reads",
+        quick=True,
+    ),
+    "one write burst at a time": Planted(
+        _STORED,
+        store,
+        "(unanswered != self._outstanding)",
+        "(unanswered == 0)",
+        store.StoreEngine,
+        "elaborate",
+        quick=True,
+    ),
+}
+
+
+def tma_properties() -> tuple[Property, ...]:
+    """Properties of the must-show line: of the barriers, of their bank, and of the TMA engine."""
+    return tuple(each for each in PROPERTIES if each.block in ("barrier", "barrier_bank", "tma"))
