@@ -100,6 +100,10 @@ class TmaError(enum.Enum, shape=8):
     IM2COL_WIDE = 20
     #: The offsets of an im2col command have more bits than those of its rank.
     OFFSETS = 21
+    #: A loop of a chain has no index, or a coordinate two loops or none such, or a ring no barrier.
+    CHAIN = 22
+    #: The error flag of a barrier that a chain waits for is up.
+    FLAG = 23
     READ_SLVERR = 32
     READ_DECERR = 33
     WRITE_SLVERR = 34

@@ -1,8 +1,11 @@
 """Register map of a stand-alone TMA unit: the one declaration for hardware, host and docs."""
 
+from hw.arch.limits import SCRATCHPAD_BYTES
 from hw.arch.registers.register_fields import Field, Register, RegisterAccess, word_register
 
 __all__ = [
+    "CHAIN_LOOPS",
+    "CHAIN_NO_DIMENSION",
     "COMMAND_ID_BITS",
     "REDUCTION_BITS",
     "TMA_ADDRESS_BITS",
@@ -12,6 +15,10 @@ __all__ = [
     "tma_register",
 ]
 
+#: Loops of a command chain; loop 0 is the outermost.
+CHAIN_LOOPS = 5
+#: Dimension of a loop that repeats the same boxes.
+CHAIN_NO_DIMENSION = 7
 #: Width of a command's identifier.
 COMMAND_ID_BITS = 16
 #: Width of a `ReductionOperation`; a command may have a code of none.
@@ -23,6 +30,7 @@ TMA_ID = int.from_bytes(b"TMAU", "little")
 #: Version of the register map.
 TMA_MAP_VERSION = 1
 
+_PITCH_BITS = SCRATCHPAD_BYTES.high.bit_length()
 _RO, _RW = RegisterAccess.READ_ONLY, RegisterAccess.READ_WRITE
 _WO, _W1, _W1C = (
     RegisterAccess.WRITE_ONLY,
@@ -207,6 +215,31 @@ TMA_REGISTERS: tuple[Register, ...] = (
     *_count("WRITE_BURSTS", 0x98, "bursts written"),
     *_count("READ_STALLS", 0xA0, "cycles in which memory held up an AR"),
     *_count("WRITE_STALLS", 0xA8, "cycles in which memory held up an AW or a W"),
+    word_register("CHAIN_STEP", 0xC0, _RW, "signed step of the coordinate for CHAIN_LOOP"),
+    Register(
+        "CHAIN_LOOP",
+        0xC4,
+        (
+            Field("loop", 0, 3, _WO, "loop of a chain, 0 the outermost; the write changes it"),
+            Field("dimension", 4, 3, _WO, "coordinate that CHAIN_STEP is added to; 7: none"),
+            Field("count", 16, 16, _WO, "indices of the loop"),
+        ),
+    ),
+    Register(
+        "CHAIN_RING",
+        0xC8,
+        (
+            Field("slots", 0, 4, _RW, "slots of the ring less 1"),
+            Field("operation", 4, 4, _RW, "`TmaOperation` of each step"),
+            Field("empty", 8, 8, _RW, "empty barrier of slot 0; SIGNAL has the full one"),
+        ),
+    ),
+    word_register("CHAIN_PITCH", 0xCC, _RW, "bytes from a slot to the next", _PITCH_BITS),
+    word_register("CHAIN_BYTES", 0xD0, _RW, "bytes that a load completes at its barrier", 20),
+    Register(
+        "CHAIN_STATUS", 0xD4, (Field("busy", 0, 1, _RO, "a chain is submitted or under way"),)
+    ),
+    word_register("CHAIN_STEPS", 0xD8, _RO, "steps of the last chain that have completed"),
 )
 
 _BY_NAME = {each.name: each for each in TMA_REGISTERS}

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
 from hw.arch.registers.tma_registers import (
+    CHAIN_LOOPS,
     TMA_ADDRESS_BITS,
     TMA_ID,
     TMA_MAP_VERSION,
@@ -26,11 +27,13 @@ from hw.tma.barriers.barrier_layouts import (
     barrier_result_layout,
     barrier_wait_layout,
 )
+from hw.tma.host_port.command_chain import chain_config_layout, chain_loop_layout
 from hw.tma.host_port.traffic_counters import TRAFFIC_COUNTS, traffic_layout
 from hw.tma.scratchpads.local_memory import BANK_LIMITS, routed_operation_layout
 from hw.tma.standalone.unit_commands import (
     GROUP_BITS,
     LOCAL_BITS,
+    TmaOperation,
     completion_layout,
     unit_command_layout,
 )
@@ -49,6 +52,8 @@ _KEPT = (
 )
 #: Registers that are kept, too, but refuse a value that has more bits.
 _COUNTS = ("REDUCTION", "OFFSETS", "BARRIER_ARRIVALS", "BARRIER_BYTES")
+#: The same of a chain; they refuse every value while it is busy.
+_CHAIN = ("CHAIN_STEP", "CHAIN_RING", "CHAIN_PITCH", "CHAIN_BYTES")
 
 
 class TmaFrontEnd(Component):
@@ -71,6 +76,8 @@ class TmaFrontEnd(Component):
         As the outputs of :class:`hw.tma.host_port.command_slots.CommandSlots`.
     o_abort, o_clear
         The host writes CONTROL.
+    o_submitted, o_loop, o_chain, i_chain_busy, i_chain_steps
+        As the opposite members of :class:`hw.tma.host_port.command_chain.CommandChain`.
     o_operations, i_answer, o_waits, i_results
         A port and a waiter of the bank of barriers.
     o_wait_pad
@@ -89,6 +96,11 @@ class TmaFrontEnd(Component):
     i_failed: Signal
     o_abort: Signal
     o_clear: Signal
+    o_submitted: Signal
+    o_loop: Any
+    o_chain: Any
+    i_chain_busy: Signal
+    i_chain_steps: Signal
     o_operations: stream.Interface
     i_answer: Any
     o_waits: stream.Interface
@@ -106,7 +118,8 @@ class TmaFrontEnd(Component):
             "barriers": sizes.barriers,
         }
         self._kept: dict[str, Signal] = {
-            name: Signal(tma_register(name).layout.size, name=name) for name in _KEPT + _COUNTS
+            name: Signal(tma_register(name).layout.size, name=name)
+            for name in _KEPT + _COUNTS + _CHAIN
         }
         self._mask = Signal(limits.SCRATCHPADS.high, init=1)
         self._source = Signal(range(limits.SCRATCHPADS.high))
@@ -135,6 +148,13 @@ class TmaFrontEnd(Component):
                 "i_failed": In(1),
                 "o_abort": Out(1),
                 "o_clear": Out(1),
+                "o_submitted": Out(1),
+                "o_loop": Out(
+                    wiring.Signature({"valid": Out(1), "payload": Out(chain_loop_layout)})
+                ),
+                "o_chain": Out(chain_config_layout),
+                "i_chain_busy": In(1),
+                "i_chain_steps": In(32),
                 "o_operations": Out(stream.Signature(operations)),
                 "i_answer": In(wiring.Signature({"valid": Out(1), "payload": Out(answers)})),
                 "o_waits": Out(stream.Signature(barrier_wait_layout)),
@@ -185,7 +205,11 @@ class TmaFrontEnd(Component):
         pointer = Cat(kept["DESCRIPTOR_LO"], kept["DESCRIPTOR_HI"])
         local = kept["LOCAL"]
         # An address that is too long ends on ones, so that the unit refuses it as misaligned.
+        ring: Any = data.View(tma_register("CHAIN_RING").layout, kept["CHAIN_RING"])
         m.d.comb += [
+            *(self.o_chain[name].eq(ring[name]) for name in ("operation", "slots", "empty")),
+            self.o_chain.pitch.eq(kept["CHAIN_PITCH"]),
+            self.o_chain.bytes.eq(kept["CHAIN_BYTES"]),
             command.descriptor.eq(pointer | pointer[self._sizes.address_bits :].any()),
             command.local.eq(local | local[LOCAL_BITS:].any()),
             command.offsets.eq(kept["OFFSETS"]),
@@ -254,6 +278,9 @@ class TmaFrontEnd(Component):
             "BARRIER_PENDING": known.pending,
             "BARRIER_TX": known.tx,
             "WAIT": Const(0, 32),
+            "CHAIN_LOOP": Const(0, 32),
+            "CHAIN_STATUS": self.i_chain_busy,
+            "CHAIN_STEPS": self.i_chain_steps,
             "WAIT_RESULT": result,
         }
 
@@ -289,16 +316,19 @@ class TmaFrontEnd(Component):
             m.d.sync += self._causes.eq(causes & ~word.as_value())
 
         def submit(word: Any, refused: Signal) -> None:
+            chain = word.operation == TmaOperation.CHAIN.value
             m.d.comb += [
-                refused.eq(~self.o_commands.ready),
-                self.o_commands.valid.eq(self.o_commands.ready),
+                refused.eq(~self.o_commands.ready | (chain & self.i_chain_busy)),
+                self.o_commands.valid.eq(~refused),
+                self.o_submitted.eq(~refused & chain),
                 command.operation.eq(word.operation),
                 command.id.eq(word.id),
             ]
 
         def keep(name: str, word: Any, refused: Signal) -> None:
             written = self.host.wdata
-            with m.If(written[len(word.as_value()) :].any()):
+            excess = written[len(word.as_value()) :].any()
+            with m.If(excess | (self.i_chain_busy if name in _CHAIN else Const(0))):
                 m.d.comb += refused.eq(1)
             with m.Else():
                 m.d.sync += kept[name].eq(written)
@@ -313,6 +343,17 @@ class TmaFrontEnd(Component):
                     self._mask.eq(word.mask),
                     self._source.eq(word.source),
                 ]
+
+        def change_loop(word: Any, refused: Signal) -> None:
+            loop = self.o_loop.payload
+            m.d.comb += [
+                refused.eq(self.i_chain_busy | (word.loop >= CHAIN_LOOPS)),
+                self.o_loop.valid.eq(~refused),
+                loop.loop.eq(word.loop),
+                loop.dimension.eq(word.dimension),
+                loop.count.eq(word.count),
+                loop.step.eq(kept["CHAIN_STEP"].as_signed()),
+            ]
 
         def operate(word: Any, refused: Signal) -> None:
             with m.If(word.scratchpad >= scratchpads):
@@ -356,8 +397,9 @@ class TmaFrontEnd(Component):
                 "CONTROL": control,
                 "INTERRUPT_STATUS": clear,
                 "SUBMIT": submit,
-                **{name: functools.partial(keep, name) for name in _COUNTS},
+                **{name: functools.partial(keep, name) for name in _COUNTS + _CHAIN},
                 "DESTINATIONS": place,
+                "CHAIN_LOOP": change_loop,
                 "BARRIER_OPERATION": operate,
                 "WAIT": begin,
             },

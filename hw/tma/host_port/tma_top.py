@@ -14,6 +14,7 @@ from hw.arch.tma_sizes import TmaSizes
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
+from hw.tma.host_port.command_chain import CommandChain
 from hw.tma.host_port.command_slots import CommandSlots
 from hw.tma.host_port.front_end import TmaFrontEnd
 from hw.tma.host_port.traffic_counters import TrafficCounters
@@ -90,9 +91,9 @@ class TmaTop(Component):
         attributes: AxiAttributes = DEFAULT_ATTRIBUTES,
         reduces: bool = False,
     ) -> None:
-        # The unit and the registers have a port of their own.
+        # The unit, the registers and the chain have a port of their own.
         # With several scratchpads, one port of each is that of the others.
-        taken = 2 if sizes.scratchpads == 1 else 3
+        taken = 3 if sizes.scratchpads == 1 else 4
         Domain(1, limits.BARRIER_PORTS.high - taken).require("Ports of the accelerator", ports)
         limits.COMMAND_SLOTS.require("Commands in flight", commands)
         self._sizes = sizes
@@ -121,21 +122,31 @@ class TmaTop(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         sizes, own = self._sizes, self._ports
-        unit = TmaUnit(sizes, ports=own + 1, attributes=self._attributes, reduces=self._reduces)
+        unit = TmaUnit(sizes, ports=own + 2, attributes=self._attributes, reduces=self._reduces)
         slots = CommandSlots(
             address_bits=sizes.address_bits, slots=self._commands, scratchpads=sizes.scratchpads
+        )
+        chain = CommandChain(
+            address_bits=sizes.address_bits,
+            barriers=sizes.barriers,
+            scratchpads=sizes.scratchpads,
         )
         registers = TmaFrontEnd(sizes)
         counters = TrafficCounters(width_bits=sizes.width_bits)
         m.submodules.unit = shared(unit)
         m.submodules.slots = shared(slots)
+        m.submodules.chain = shared(chain)
         m.submodules.registers = shared(registers)
         m.submodules.counters = shared(counters)
         pairs: list[tuple[Any, Any]] = [
             (wiring.flipped(self.host), registers.host),
             (registers.o_commands, slots.i_commands),
-            (slots.o_commands, unit.i_commands),
-            (unit.o_completions, slots.i_completions),
+            (slots.o_commands, chain.i_commands),
+            (chain.o_commands, unit.i_commands),
+            (unit.o_completions, chain.i_completions),
+            (chain.o_completions, slots.i_completions),
+            (chain.o_waits, unit.i_waits[own + 1]),
+            (unit.o_waits[own + 1], chain.i_results),
             (slots.o_completions, registers.i_completions),
             (registers.o_operations, unit.i_operations[own]),
             (unit.axi, wiring.flipped(self.axi)),
@@ -154,6 +165,15 @@ class TmaTop(Component):
             unit.i_abort.eq(registers.o_abort),
             slots.i_aborting.eq(unit.o_aborting),
             slots.i_reset.eq(unit.o_reset),
+            chain.i_answer.valid.eq(unit.o_answers[own + 1].valid),
+            chain.i_answer.payload.eq(unit.o_answers[own + 1].payload),
+            chain.i_loop.valid.eq(registers.o_loop.valid),
+            chain.i_loop.payload.eq(registers.o_loop.payload),
+            chain.config.eq(registers.o_chain),
+            chain.i_submitted.eq(registers.o_submitted),
+            chain.i_reset.eq(unit.o_reset),
+            registers.i_chain_busy.eq(chain.o_busy),
+            registers.i_chain_steps.eq(chain.o_steps),
             registers.i_idle.eq(slots.o_idle),
             registers.i_aborting.eq(slots.o_aborting),
             registers.i_done.eq(slots.o_done),
@@ -164,6 +184,16 @@ class TmaTop(Component):
             counters.i_clear.eq(registers.o_clear),
         ]
         self._wait(m, registers, unit)
+        # A ring's barriers are those of the first scratchpad.
+        asked = unit.i_operations[own + 1]
+        m.d.comb += [
+            asked.valid.eq(chain.o_operations.valid),
+            chain.o_operations.ready.eq(asked.ready),
+            *(
+                asked.payload[name].eq(chain.o_operations.payload[name])
+                for name, _ in chain.o_operations.payload.shape()
+            ),
+        ]
         axi = self.axi
         for channel, valid, ready in (
             (counters.i_read.address, axi.arvalid, axi.arready),

@@ -51,6 +51,8 @@ class TmaOperation(enum.Enum, shape=4):
     REPLACE = 11
     #: Move a range of bytes of one scratchpad to others; refused if there is only one.
     COPY = 12
+    #: Give commands by a loop nest; only of the unit behind registers.
+    CHAIN = 13
 
 
 def unit_command_layout(address_bits: int, scratchpads: int = 1) -> data.StructLayout:

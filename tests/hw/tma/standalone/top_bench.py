@@ -35,6 +35,7 @@ class TopBench:
         capacity=4096,
         commands=8,
         pads=1,
+        barriers=8,
         reduces=False,
         **memory,
     ):
@@ -44,7 +45,7 @@ class TopBench:
             landing_beats=64,
             outstanding=_OUTSTANDING,
             descriptors=4,
-            barriers=8,
+            barriers=barriers,
             scratchpad_bytes=capacity,
             scratchpads=pads,
         )
