@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES, BARRIERS
-from hw.arch.registers.tma_registers import CHAIN_LOOPS, CHAIN_NO_DIMENSION, tma_register
+from hw.arch.registers.tma_registers import tma_register
+from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.tma.barriers.barrier_layouts import (
     BarrierOperation,
@@ -18,6 +19,7 @@ from hw.tma.barriers.barrier_layouts import (
     barrier_result_layout,
     barrier_wait_layout,
 )
+from hw.tma.host_port.chain_loops import ChainLoops, chain_loop_layout
 from hw.tma.standalone.unit_commands import (
     LOCAL_BITS,
     TmaOperation,
@@ -25,25 +27,14 @@ from hw.tma.standalone.unit_commands import (
     unit_command_layout,
 )
 
-__all__ = ["CommandChain", "chain_config_layout", "chain_loop_layout"]
+__all__ = ["CommandChain", "chain_config_layout"]
 
 _MOST = {"arrivals": BARRIER_ARRIVALS.high, "tx_bytes": BARRIER_TX_BYTES.high}
-_COUNT_BITS = 16
 _SLOT_BITS = tma_register("CHAIN_RING").layout["slots"].width
 _LOADS = (TmaOperation.LOAD, TmaOperation.GATHER4)
 _STORES = (TmaOperation.STORE, TmaOperation.SCATTER4, TmaOperation.REDUCE)
 #: Steps in flight; the unit holds fewer commands.
 _FLIGHT_BITS = 16
-
-#: Loop 0 is the outermost; an index of it adds ``step`` to the coordinate of its ``dimension``.
-chain_loop_layout = data.StructLayout(
-    {
-        "loop": range(CHAIN_LOOPS),
-        "count": _COUNT_BITS,
-        "dimension": range(CHAIN_NO_DIMENSION + 1),
-        "step": signed(32),
-    }
-)
 
 #: What the chain's other registers have.
 chain_config_layout = data.StructLayout(
@@ -75,7 +66,7 @@ class CommandChain(Component):
     Each step is a command for the next box of the loop nest and the next slot of a ring in the
     scratchpad. A load waits for the slot's empty barrier, expects its bytes at the full barrier and
     leaves; a store waits for the full barrier, and arrives at the empty one when it has completed.
-    A step takes 6 cycles at least, without barriers 1. Other commands go first.
+    Without barriers a step takes a cycle while the unit takes commands. Other commands go first.
 
     Parameters
     ----------
@@ -164,18 +155,12 @@ class CommandChain(Component):
         self._freed = Signal(_SLOT_BITS)
         # Operations at the bank without an answer: the bank takes one a cycle later.
         self._asked = Signal()
-        self._counts = [Signal(_COUNT_BITS, name=f"count{n}", init=1) for n in range(CHAIN_LOOPS)]
-        self._dimensions = [
-            Signal(range(CHAIN_NO_DIMENSION + 1), name=f"dimension{n}", init=CHAIN_NO_DIMENSION)
-            for n in range(CHAIN_LOOPS)
-        ]
-        self._steps = [Signal(signed(32), name=f"step{n}") for n in range(CHAIN_LOOPS)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         state, template = self._state, self._template
         queued = Signal()
-        loads, stores, signals, last = Signal(), Signal(), Signal(), Signal()
+        loads, stores, signals, issued = Signal(), Signal(), Signal(), Signal()
         kind = self.config.operation
         m.d.comb += [
             loads.eq(kind.as_value().matches(*(each.value for each in _LOADS))),
@@ -183,21 +168,23 @@ class CommandChain(Component):
             signals.eq(template.signals & (loads | stores)),
             self.o_busy.eq(queued | (state != _State.IDLE)),
         ]
-        for number in range(CHAIN_LOOPS):
-            with m.If(self.i_loop.valid & (self.i_loop.payload.loop == number)):
-                m.d.sync += [
-                    self._counts[number].eq(self.i_loop.payload.count),
-                    self._dimensions[number].eq(self.i_loop.payload.dimension),
-                    self._steps[number].eq(self.i_loop.payload.step),
-                ]
+        loops = ChainLoops()
+        m.submodules.loops = shared(loops)
+        m.d.comb += [
+            loops.i_loop.valid.eq(self.i_loop.valid),
+            loops.i_loop.payload.eq(self.i_loop.payload),
+            loops.i_base.eq(template.coordinates),
+            loops.i_begin.eq(state == _State.CHECK),
+            loops.i_next.eq(issued),
+            self._point.eq(loops.o_point),
+        ]
         with m.If(self.i_submitted):
             m.d.sync += queued.eq(1)
         taken = self._pass_commands(m, loads & signals)
-        issued = Signal()
         m.d.comb += issued.eq(taken & (state == _State.ISSUE))
         ended = self._pass_completions(m, stores & signals, issued)
         self._synchronise(m, loads, signals)
-        self._step(m, issued, last)
+        self._turn(m, issued)
 
         begins, failed = Signal(), Signal()
         m.d.comb += [
@@ -215,11 +202,12 @@ class CommandChain(Component):
                         self.o_steps.eq(0),
                     ]
             with m.Case(_State.CHECK):
-                self._check(m, loads | stores | (kind == TmaOperation.PREFETCH_BOX), signals)
+                known = loads | stores | (kind == TmaOperation.PREFETCH_BOX)
+                self._check(m, known, signals, loops.o_broken)
             with m.Case(_State.ISSUE):
                 with m.If(issued):
                     following = Mux(signals, _State.WAIT.value, _State.ISSUE.value)
-                    m.d.sync += state.eq(Mux(last | failed, _State.FINISH.value, following))
+                    m.d.sync += state.eq(Mux(loops.o_last | failed, _State.FINISH.value, following))
             with m.Case(_State.FINISH):
                 with m.If((self._flying == 0) & (self._owed == 0) & ~self._asked):
                     m.d.sync += state.eq(_State.END)
@@ -355,65 +343,27 @@ class CommandChain(Component):
         with m.If((state == _State.DRAIN) & self.i_results.valid):
             m.d.sync += state.eq(_State.IDLE)
 
-    def _check(self, m: Module, known: Value, signals: Signal) -> None:
+    def _check(self, m: Module, known: Value, signals: Signal, broken: Signal) -> None:
         """Refuse a chain that breaks a rule, before its first step."""
-        broken = [count == 0 for count in self._counts]
-        steps = list(zip(self._dimensions, self._counts))
-        for number, (dimension, count) in enumerate(steps):
-            there = (dimension != CHAIN_NO_DIMENSION) & (count != 1)
-            broken.append(there & (dimension >= MAX_RANK))
-            broken += [
-                there & (dimension == other) & (often != 1) for other, often in steps[:number]
-            ]
+        astray = [broken]
         for first in (self._template.barrier, self.config.empty):
-            broken.append(signals & (first + self.config.slots >= self._barriers))
+            astray.append(signals & (first + self.config.slots >= self._barriers))
         code = Mux(
-            ~known, TmaError.OPERATION.value, Mux(Cat(broken).any(), TmaError.CHAIN.value, 0)
+            ~known, TmaError.OPERATION.value, Mux(Cat(astray).any(), TmaError.CHAIN.value, 0)
         )
         following = Mux(signals, _State.WAIT.value, _State.ISSUE.value)
         m.d.sync += [
             self._code.eq(code),
             self._state.eq(Mux(code != 0, _State.END.value, following)),
-            self._point.eq(self._template.coordinates),
             self._place.eq(self._template.local),
             self._slot.eq(0),
             self._freed.eq(0),
             self._lap.eq(0),
         ]
 
-    def _step(self, m: Module, issued: Signal, last: Signal) -> None:
-        """To the next box and slot: the innermost loop that is not at its end advances."""
-        loops = range(CHAIN_LOOPS)
-        indices = [Signal(_COUNT_BITS, name=f"index{number}") for number in loops]
-        over = [index + 1 == count for index, count in zip(indices, self._counts)]
-        chosen = [Cat(over[number + 1 :]).all() & ~over[number] for number in loops]
-        restarts = [Cat(over[number:]).all() for number in loops]
-        m.d.comb += last.eq(restarts[0])
-        dimension, step = Signal.like(self._dimensions[0]), Signal(signed(32))
-        for number in loops:
-            with m.If(chosen[number]):
-                m.d.comb += [
-                    dimension.eq(self._dimensions[number]),
-                    step.eq(self._steps[number]),
-                ]
-        moved = Signal(signed(32))
-        m.d.comb += moved.eq(Array(self._point)[dimension] + step)
-        with m.If(self._state == _State.CHECK):
-            m.d.sync += [index.eq(0) for index in indices]
+    def _turn(self, m: Module, issued: Signal) -> None:
+        """To the next slot of the ring."""
         with m.If(issued):
-            for number in loops:
-                with m.If(restarts[number]):
-                    m.d.sync += indices[number].eq(0)
-                    # A loop of one index may have the dimension of another.
-                    moves = self._counts[number] != 1
-                    for each in range(MAX_RANK):
-                        with m.If(moves & (self._dimensions[number] == each)):
-                            m.d.sync += self._point[each].eq(self._template.coordinates[each])
-                with m.If(chosen[number]):
-                    m.d.sync += indices[number].eq(indices[number] + 1)
-            for each in range(MAX_RANK):
-                with m.If(~last & (dimension == each)):
-                    m.d.sync += self._point[each].eq(moved)
             turns = self._slot == self.config.slots
             m.d.sync += [
                 self._slot.eq(Mux(turns, 0, self._slot + 1)),

@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
 from hw.arch.registers.tma_registers import (
-    CHAIN_LOOPS,
     TMA_ADDRESS_BITS,
     TMA_ID,
     TMA_MAP_VERSION,
@@ -27,7 +26,9 @@ from hw.tma.barriers.barrier_layouts import (
     barrier_result_layout,
     barrier_wait_layout,
 )
-from hw.tma.host_port.command_chain import chain_config_layout, chain_loop_layout
+from hw.tma.host_port.chain_loops import chain_loop_layout
+from hw.tma.host_port.chain_registers import CHAIN_KEPT, stage_chain, write_loop
+from hw.tma.host_port.command_chain import chain_config_layout
 from hw.tma.host_port.traffic_counters import TRAFFIC_COUNTS, traffic_layout
 from hw.tma.scratchpads.local_memory import BANK_LIMITS, routed_operation_layout
 from hw.tma.standalone.unit_commands import (
@@ -52,8 +53,6 @@ _KEPT = (
 )
 #: Registers that are kept, too, but refuse a value that has more bits.
 _COUNTS = ("REDUCTION", "OFFSETS", "BARRIER_ARRIVALS", "BARRIER_BYTES")
-#: The same of a chain; they refuse every value while it is busy.
-_CHAIN = ("CHAIN_STEP", "CHAIN_RING", "CHAIN_PITCH", "CHAIN_BYTES")
 
 
 class TmaFrontEnd(Component):
@@ -119,7 +118,7 @@ class TmaFrontEnd(Component):
         }
         self._kept: dict[str, Signal] = {
             name: Signal(tma_register(name).layout.size, name=name)
-            for name in _KEPT + _COUNTS + _CHAIN
+            for name in _KEPT + _COUNTS + CHAIN_KEPT
         }
         self._mask = Signal(limits.SCRATCHPADS.high, init=1)
         self._source = Signal(range(limits.SCRATCHPADS.high))
@@ -205,11 +204,8 @@ class TmaFrontEnd(Component):
         pointer = Cat(kept["DESCRIPTOR_LO"], kept["DESCRIPTOR_HI"])
         local = kept["LOCAL"]
         # An address that is too long ends on ones, so that the unit refuses it as misaligned.
-        ring: Any = data.View(tma_register("CHAIN_RING").layout, kept["CHAIN_RING"])
         m.d.comb += [
-            *(self.o_chain[name].eq(ring[name]) for name in ("operation", "slots", "empty")),
-            self.o_chain.pitch.eq(kept["CHAIN_PITCH"]),
-            self.o_chain.bytes.eq(kept["CHAIN_BYTES"]),
+            *stage_chain(self.o_chain, kept),
             command.descriptor.eq(pointer | pointer[self._sizes.address_bits :].any()),
             command.local.eq(local | local[LOCAL_BITS:].any()),
             command.offsets.eq(kept["OFFSETS"]),
@@ -328,7 +324,7 @@ class TmaFrontEnd(Component):
         def keep(name: str, word: Any, refused: Signal) -> None:
             written = self.host.wdata
             excess = written[len(word.as_value()) :].any()
-            with m.If(excess | (self.i_chain_busy if name in _CHAIN else Const(0))):
+            with m.If(excess | (self.i_chain_busy if name in CHAIN_KEPT else Const(0))):
                 m.d.comb += refused.eq(1)
             with m.Else():
                 m.d.sync += kept[name].eq(written)
@@ -343,17 +339,6 @@ class TmaFrontEnd(Component):
                     self._mask.eq(word.mask),
                     self._source.eq(word.source),
                 ]
-
-        def change_loop(word: Any, refused: Signal) -> None:
-            loop = self.o_loop.payload
-            m.d.comb += [
-                refused.eq(self.i_chain_busy | (word.loop >= CHAIN_LOOPS)),
-                self.o_loop.valid.eq(~refused),
-                loop.loop.eq(word.loop),
-                loop.dimension.eq(word.dimension),
-                loop.count.eq(word.count),
-                loop.step.eq(kept["CHAIN_STEP"].as_signed()),
-            ]
 
         def operate(word: Any, refused: Signal) -> None:
             with m.If(word.scratchpad >= scratchpads):
@@ -397,9 +382,11 @@ class TmaFrontEnd(Component):
                 "CONTROL": control,
                 "INTERRUPT_STATUS": clear,
                 "SUBMIT": submit,
-                **{name: functools.partial(keep, name) for name in _COUNTS + _CHAIN},
+                **{name: functools.partial(keep, name) for name in _COUNTS + CHAIN_KEPT},
                 "DESTINATIONS": place,
-                "CHAIN_LOOP": change_loop,
+                "CHAIN_LOOP": functools.partial(
+                    write_loop, m, self.o_loop, self.i_chain_busy, kept["CHAIN_STEP"]
+                ),
                 "BARRIER_OPERATION": operate,
                 "WAIT": begin,
             },
