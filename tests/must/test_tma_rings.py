@@ -5,8 +5,8 @@ import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.tma.barriers.barrier_layouts import BarrierOperation
-from tests.hw.tma.model import random_bytes
 from tests.hw.tma.host_port.chain_actors import AT, operate, start, wait
+from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.top_bench import OKAY, TopBench
 
 _BASE = 0x2000

@@ -9,8 +9,8 @@ from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
-from tests.hw.tma.model import random_bytes
 from tests.hw.tma.host_port.chain_actors import AT, BOX, EMPTY, FULL, operate, start, wait
+from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.top_bench import OKAY, SLVERR, TopBench
 
 _BASE = 0x2000
