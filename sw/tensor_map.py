@@ -127,6 +127,12 @@ class _Tensor:
         _require_integers(
             "global_strides", self.global_strides, rank - 1, strides, TmaError.STRIDE, step
         )
+        outer = zip(dims[1:], self.global_strides)
+        end = self.global_address + dims[0] * self.format.bytes
+        end += sum((size - 1) * stride for size, stride in outer)
+        if end > 1 << self.address_bits:
+            rule = f"be such that the tensor ends within {self.address_bits} bits"
+            raise _refusal("global_address", rule, self.global_address, TmaError.BASE)
         steps = Domain(1, MAX_ELEMENT_STRIDE)
         if self.element_strides is not None:
             _require_integers(

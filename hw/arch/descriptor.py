@@ -122,6 +122,8 @@ class TmaFeature(enum.Enum, shape=8):
     IM2COL = 7
     #: Stores whose elements are combined with those in memory.
     REDUCE = 8
+    #: Descriptors with byte 15 set, whose tensors pass the address width, are refused.
+    TENSOR_ENDS = 9
 
 
 class Mode(enum.Enum, shape=8):

@@ -71,6 +71,11 @@ def descriptor_rules(
             (TmaError.IM2COL, tiled & (pixels != 0)),
         ]
 
+    ends: list[tuple[TmaError, Value]] = []
+    if TmaFeature.TENSOR_ENDS in layouts.features:
+        # Set by who stored the descriptor; only what breaks no other rule has a right answer.
+        ends = [(TmaError.BASE, fields.reserved_15[0])]
+
     def anywhere(broken: list[Any], first: int = 0) -> Value:
         return Cat(p & b for p, b in zip(present[first:], broken)).any()
 
@@ -88,4 +93,5 @@ def descriptor_rules(
         (TmaError.SWIZZLE, swizzle_bad),
         (TmaError.OOB_FILL, fill_bad),
         *mode_rules,
+        *ends,
     ]

@@ -40,6 +40,13 @@ _FIELDS = [
     ("im2col_upper", (0, 1, 2), (1, -1), TmaError.IM2COL),
     ("im2col_channels", (0,), (1,), TmaError.IM2COL),
     ("im2col_pixels", (0,), (1,), TmaError.IM2COL),
+    # The tensor passes 2^32: at its start, in its rows, by its strides and its numbers of indices.
+    ("base", (0,), (0xFFFF_FFF0, (1 << 32) - 0x5F0), TmaError.BASE),
+    ("strides", (0,), (613_566_752, (1 << 40) - 16), TmaError.BASE),
+    ("strides", (1,), (1 << 31, (1 << 40) - 16), TmaError.BASE),
+    ("dims", (0,), ((1 << 30) - 0x900, (1 << 32) - 1), TmaError.BASE),
+    ("dims", (1,), ((1 << 26), (1 << 32) - 1), TmaError.BASE),
+    ("dims", (2,), ((1 << 23), (1 << 32) - 1), TmaError.BASE),
     # More than the scratchpad.
     ("box", (1,), (256,), TmaError.DESTINATION),
 ]

@@ -71,6 +71,10 @@ REFUSED = [
     ),
     ({"global_address": 0x1008}, "global_address", 0x1008, "be a multiple of 16", "base"),
     ({"global_address": 1 << 48}, "global_address", 1 << 48, "be an integer from 0 to", "base"),
+    (
+        {"global_address": (1 << 48) - 72_784},
+        *("global_address", (1 << 48) - 72_784, "be such that the tensor ends within 48", "base"),
+    ),
     ({"global_address": -16}, "global_address", -16, "be an integer from 0 to", "base"),
     ({"global_address": 1.0}, "global_address", 1.0, "be an integer from 0 to", "base"),
     ({"global_strides": (208, 72)}, "global_strides[1]", 72, "be a multiple of 16", "stride"),

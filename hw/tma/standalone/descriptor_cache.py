@@ -8,19 +8,23 @@ from amaranth.hdl import Assert as Check
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS
+from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, descriptor_layout
 from hw.arch.error_codes import TmaError
+from hw.emit.shared import shared
 from hw.lib.axi import RESP_DECERR, Axi4ReadInterface, Axi4ReadSignature
 from hw.lib.bursts import issue_reads
 from hw.lib.component import Component
 from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.standalone.tickets import TICKETS
+from hw.tma.tensor_end import TensorEnd
 
 __all__ = ["DescriptorCache"]
 
 
 class DescriptorCache(Component):
-    """Descriptor cache: fully associative; one fetch at a time.
+    """Descriptor cache: fully associative; one fetch at a time, with a check of the tensor's end.
+
+    Byte 15 of a descriptor in the file is 1 if its tensor passes the address width, otherwise 0.
 
     Parameters
     ----------
@@ -144,7 +148,11 @@ class DescriptorCache(Component):
         taken = self.i_use & (self.o_entry == victim)
         free = Array(~used[number] for number in range(self._descriptors))[victim] & ~taken
         following = Mux(victim == self._descriptors - 1, 0, victim + 1)
-        m.d.comb += self.o_busy.eq(choosing | chosen | reading | self.o_done)
+        end = TensorEnd(address_bits=self._address_bits)
+        m.submodules.end = shared(end)
+        m.d.comb += self.o_busy.eq(
+            choosing | chosen | reading | end.i_start | end.o_busy | self.o_done
+        )
         with m.If(self.i_fetch & ~self.o_busy):
             m.d.sync += [choosing.eq(1), pointer.eq(self.i_pointer)]
         with m.If(choosing):
@@ -192,13 +200,24 @@ class DescriptorCache(Component):
                 words.eq(Cat(words, axi.rdata)[self._data_bits :]),
                 code.eq(Mux(axi.rlast, TmaError.NONE.value, failed)),
             ]
-        m.d.sync += [self.o_done.eq(ended), self.o_code.eq(Mux(ended, failed, 0))]
+        refused = ended & (failed != TmaError.NONE.value)
+        m.d.sync += [
+            end.i_start.eq(ended & ~refused),
+            self.o_done.eq(refused | end.o_ends),
+            self.o_code.eq(Mux(refused, failed, 0)),
+        ]
+        # The flag of the file takes the place of a byte that is ignored in memory.
+        flag = descriptor_layout["reserved_15"]
+        flagged = Cat(
+            words[: flag.offset], end.o_passes, Const(0, flag.width - 1), words[flag.offset + 8 :]
+        )
+        m.d.comb += end.i_descriptor.eq(words)
         succeeded = self.o_done & (self.o_code == TmaError.NONE.value)
         m.d.comb += [
             self.o_write.valid.eq(succeeded),
             write.index.eq(victim),
             *(
-                write.words[number].eq(words[:stored].word_select(number, WORD_BITS))
+                write.words[number].eq(flagged[:stored].word_select(number, WORD_BITS))
                 for number in range(STORED_WORDS)
             ),
         ]
