@@ -18,6 +18,7 @@ from sim.profile.blocks import Blocks, block_names, sampled_blocks, thinned, tim
 from sim.profile.causes import Cause, attribute, whole_cycles
 from sim.profile.findings import find
 from sim.profile.intervals import Intervals, from_samples, from_timeline, merged
+from sim.profile.moved_bytes import moved_bytes
 from sim.profile.schema import FORMAT, VERSION
 from sim.profile.unit_graph import graph_of, names_of
 from sim.run.job import Job
@@ -103,6 +104,7 @@ def profile_of(
     edges, states = _joined(kernels, units)
     moved = sum(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
     needed = sum(spec.bytes for spec in compiled.arrays)
+    moves = moved_bytes(compiled)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -134,6 +136,7 @@ def profile_of(
                 "format": spec.format.name,
                 "output": spec.output,
                 "bytes": spec.bytes,
+                "moved": moves.get(spec.name, 0),
             }
             for spec in compiled.arrays
         ],

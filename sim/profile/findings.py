@@ -18,28 +18,28 @@ _MOST = 6
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "memory": (
-        "{who} wait for memory at {by}: its data come later than they are needed",
+        "{who} {wait} for memory at {by}: its data come later than they are needed",
         "Let more loads be under way: more slots for the buffers of {by}, or a higher "
         "`outstanding`; larger tiles read each byte fewer times; less latency or fewer pauses of "
         "the memory",
     ),
     "port": (
-        "{who} wait while the memory port {by} moves other data: it is at its width",
+        "{who} {wait} while the memory port {by} moves other data: it is at its width",
         "Move fewer bytes (larger tiles, a narrower format, parts fused into one), or spread the "
         "streams of {by} over more AGCUs",
     ),
     "slots": (
-        "{who} wait for turns of the slots of {by}: those who fill it and those who empty it take "
-        "turns, instead of working at once",
+        "{who} {wait} for turns of the slots of {by}: those who fill it and those who empty it "
+        "take turns, instead of working at once",
         "Give the buffers of {by} more slots (`--set slots.BUFFER=2` or more), or smaller tiles so "
         "that more fit",
     ),
     "unit": (
-        "{who} wait for {by}, which works all the time",
+        "{who} {wait} for {by}, which works all the time",
         "Divide the work of {by} over more units (`row_par`, `col_par`, more `lanes`)",
     ),
     "done": (
-        "{who} have ended, and wait for the end of the others",
+        "{who} {have} ended, and {wait} for the end of the others",
         "Divide the work more evenly, or let the last results leave in smaller boxes",
     ),
     "launch": (
@@ -74,7 +74,12 @@ def find(
     for unit in matter:
         for cause, count in causes[unit].items():
             totals[cause] += count / len(matter)
-    who = _listed(matter)
+    one = len(matter) == 1
+    words = {
+        "who": _listed(matter),
+        "wait": "waits" if one else "wait",
+        "have": "has" if one else "have",
+    }
     found = []
     busiest = max(matter, key=lambda unit: causes[unit].get(Cause("busy"), 0))
     busy = causes[busiest].get(Cause("busy"), 0)
@@ -84,7 +89,7 @@ def find(
             cause,
             count,
             cycles,
-            *(each.format(who=who, by=cause.by) for each in _TEXTS[cause.kind]),
+            *(each.format(by=cause.by, **words) for each in _TEXTS[cause.kind]),
         )
         for cause, count in totals.items()
         if cause.kind in _TEXTS and count / cycles >= LEAST

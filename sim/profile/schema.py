@@ -97,6 +97,7 @@ _TENSOR = {
     "format": Field("text", "format of its elements"),
     "output": Field("flag", "whether the kernel writes it"),
     "bytes": Field("integer", "bytes of its elements: what has to cross the memory ports once"),
+    "moved": Field("integer", "bytes of all boxes loaded or stored, with what lies outside of it"),
 }
 _FINDING = {
     "cause": Field("text", "as of a unit's causes"),

@@ -137,12 +137,13 @@ function roofline(run) {
 function tensors(run) {
   const rows = run.tensors.map((each) => make("tr", {},
     make("td", {}, each.name), make("td", {}, each.shape.join(" × ")), make("td", {}, each.format),
-    make("td", {}, each.output ? "written" : "read"), make("td", {}, thousands(each.bytes))));
+    make("td", {}, each.output ? "written" : "read"), make("td", {}, thousands(each.bytes)),
+    make("td", {}, thousands(each.moved)), make("td", {}, (each.moved / Math.max(each.bytes, 1)).toFixed(2))));
   const report = run.report;
   const moved = ["dram_bytes_read", "dram_bytes_written"]
     .map((name) => report[name]).filter((value) => typeof value === "number");
   const needed = run.tensors.reduce((sum, each) => sum + each.bytes, 0);
-  const head = ["tensor", "shape", "format", "", "bytes"].map((name) => make("th", {}, name));
+  const head = ["tensor", "shape", "format", "", "bytes", "moved", "times"].map((name) => make("th", {}, name));
   const section = make("section", {}, make("h2", {}, "Tensors and memory traffic"),
     make("table", {}, make("tr", {}, ...head), ...rows));
   if (moved.length === 2) {

@@ -45,6 +45,17 @@ def test_turns_of_a_slot_are_filled_before_they_are_emptied(profile):
     assert both and all(turn["W0"]["end"] <= turn["R0"]["begin"] + 1 for turn in both)
 
 
+def test_tensors_tell_what_is_needed_and_what_is_moved(profile):
+    tensors = {each["name"]: each for each in profile["tensors"]}
+    assert [tensors[name]["bytes"] for name in "ABC"] == [24 * 16 * 2, 16 * 16 * 2, 24 * 16 * 2]
+    # Results leave once; A and B fill whole boxes, at least once.
+    assert tensors["C"]["output"] and tensors["C"]["moved"] == tensors["C"]["bytes"]
+    for name in "AB":
+        assert not tensors[name]["output"] and tensors[name]["moved"] >= tensors[name]["bytes"]
+    read = profile["report"]["dram_bytes_read"]
+    assert tensors["A"]["moved"] + tensors["B"]["moved"] < read
+
+
 def test_several_parts_follow_one_another():
     found = profiled(softmax, {"M": 24, "N": 96}, backend="emulator", config="tiny")
     entries = found["entries"]
