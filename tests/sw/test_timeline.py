@@ -34,7 +34,7 @@ def test_it_has_every_vector_of_the_prediction(part):
         if move.part[:1] == "R" or move.part.startswith("load"):
             sent[move.unit, int(move.part[-1])] += move.run.size
     expected = predict_cycles(part).vectors
-    assert sent and {key: expected[key] for key in sent} == sent
+    assert {key: count for key, count in expected.items() if key[0][:3] != "pcu"} == sent
 
 
 def test_iterations_move_as_often_as_one(part):

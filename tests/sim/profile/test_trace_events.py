@@ -54,8 +54,10 @@ def test_arrows_lead_from_slices_to_later_slices(events):
 
 def test_counters_sum_to_the_busy_cycles_of_each_unit(profile, events):
     names = {number: unit["name"] for number, unit in enumerate(profile["units"], 1)}
-    sums = collections.Counter()
+    sums, wholes = collections.Counter(), collections.Counter()
     for event in events:
         if event["ph"] == "C":
             sums[names[event["pid"]]] += event["args"]["busy"]
+            wholes[names[event["pid"]]] += sum(event["args"].values())
     assert sums == busy_cycles(profile)
+    assert set(wholes.values()) == {profile["cycles"] - profile["launch_cycles"]}
