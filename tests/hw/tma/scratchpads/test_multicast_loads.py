@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.error_codes import TmaError
+from hw.arch.error_codes import BarrierError, TmaError
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
+from tests.hw.tma.bank_bench import offer
 from tests.hw.tma.model import box_load, box_store
 from tests.hw.tma.scratchpads.pads_bench import (
     AT,
@@ -200,6 +201,34 @@ def test_a_barrier_that_refuses_the_bytes_gives_its_code():
         assert (first, second) == (0, (1, 0)) and code != 0
         answers = await counts(bench, ctx, 1)
         assert [answer["tx"] for answer in answers] == [-512, -512, 0]
+
+    bench.run(work)
+
+
+@pytest.mark.parametrize("pad", range(3))
+def test_a_bank_that_is_busy_loses_and_repeats_nothing(pad):
+    """Two users hold up a bank; scratchpad 0 has no such barrier, and its code is kept."""
+    bench = pads_bench(3)
+    loads = 12
+
+    async def work(ctx):
+        for other in range(1, 3):
+            await bench.operate(ctx, BarrierOperation.INIT, 1, pad=other, arrivals=1)
+        fields = {"destinations": 7, "barrier": 1, "signals": 1}
+        for number in range(loads):
+            await bench.command(ctx, _LOAD, AT, id=number, **fields)
+        busy = [bench.users[home].i_operations[0] for home in (pad, (pad + 1) % 3)]
+        payload = {"operation": BarrierOperation.PENDING_COUNT.value, "barrier": 0, "bytes": 0}
+        for port in busy:
+            offer(ctx, port, {**payload, "arrivals": 0, "failed": 0, "scratchpad": pad})
+        await bench.completed(ctx, loads)
+        for port in busy:
+            ctx.set(port.valid, 0)
+        await ctx.tick()
+        missing = BarrierError.UNINITIALISED.value
+        assert bench.completions == [(number, missing) for number in range(loads)]
+        answers = await counts(bench, ctx, 1)
+        assert [answer["tx"] for answer in answers] == [0, *[-loads * BOX.box_bytes] * 2]
 
     bench.run(work)
 

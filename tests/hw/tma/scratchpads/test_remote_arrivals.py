@@ -84,6 +84,10 @@ def test_arrivals_from_all_at_once_take_a_cycle_each_and_are_answered_at_their_p
         assert left == 0
         assert all(error == 0 for found in answers.values() for _, error in found)
         assert took <= 4 * turns + 6
+        # The users of the other scratchpads take turns.
+        remote = [count for _, count in steps if count != 3]
+        rounds = [set(remote[at : at + 3]) for at in range(0, 3 * turns, 3)]
+        assert rounds == [{1, 2, 4}] * turns
         await ctx.tick().repeat(2)
         assert [ctx.get(user.o_phases) for user in bench.users] == [0, 0, 1, 0]
 

@@ -1,5 +1,7 @@
 """Copies between the scratchpads of a TMA unit."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_load
 from tests.hw.tma.scratchpads.pads_bench import (
     AT,
+    BASE,
     BOX,
     CAPACITY,
     begin,
@@ -69,18 +72,21 @@ def test_a_copy_moves_its_bytes_and_completes_them_at_the_destinations(width_bit
 
 
 def test_a_whole_scratchpad_is_copied_while_boxes_of_its_source_are_stored():
-    """A vector per cycle each, in turn; and every completion is in the order of loads."""
+    """They take turns, so the copy is complete when half of four such stores are."""
     bench = pads_bench(2)
 
     async def work(ctx):
         wanted = await filled(bench, ctx)
         memory = bench.data.copy()
         whole = {"source": 1, "destinations": 1}
-        await bench.command(ctx, TmaOperation.STORE_LINEAR, 0x2800, (CAPACITY,), id=0, source=1)
+        store = TmaOperation.STORE_LINEAR
+        await bench.command(ctx, store, 0x2800, (CAPACITY,), id=0, source=1)
         await bench.command(ctx, _COPY, 0, (CAPACITY,), id=1, **whole)
-        await bench.command(ctx, _COPY, 0, (CAPACITY,), id=2, **whole)
-        await bench.completed(ctx, 3)
-        assert sorted(bench.completions) == [(number, 0) for number in range(3)]
+        for number in range(2, 5):
+            await bench.command(ctx, store, 0x2800, (CAPACITY,), id=number, source=1)
+        await bench.completed(ctx, 5)
+        assert sorted(bench.completions) == [(number, 0) for number in range(5)]
+        assert bench.completions.index((1, 0)) <= 2
         memory[0x2800 : 0x2800 + CAPACITY] = wanted[1]
         wanted[0][:] = wanted[1]
         assert np.array_equal(bench.data, memory)
@@ -129,6 +135,27 @@ def test_a_copy_that_does_not_fit_or_overlaps_is_refused():
         await bench.completed(ctx, len(_REFUSED) + 1)
         assert bench.completions[-1] == (99, 0)
         wanted[0][32:64] = wanted[0][:32]
+        await compare(bench, ctx, wanted)
+
+    bench.run(work)
+
+
+def test_a_response_to_a_load_behind_a_copy_is_not_the_copys():
+    """The load's only vector waits, with its error, while the copy goes on."""
+    small = dataclasses.replace(BOX, box=(4, 1))
+    bench = pads_bench(2, failing=[(BASE, BASE + 16, 2)])
+    bench.describe(AT + 128, small)
+
+    async def work(ctx):
+        wanted = await filled(bench, ctx)
+        whole = {"source": 1, "destinations": 1}
+        await bench.command(ctx, TmaOperation.PREFETCH, AT + 128, id=0)
+        await bench.command(ctx, _COPY, 0, (CAPACITY,), id=1, **whole)
+        await bench.command(ctx, TmaOperation.LOAD, AT + 128, id=2, destinations=2)
+        await bench.completed(ctx, 3)
+        assert bench.completions[1:] == [(1, 0), (2, TmaError.READ_SLVERR.value)]
+        wanted[0][:] = wanted[1]
+        wanted[1][:16] = 0
         await compare(bench, ctx, wanted)
 
     bench.run(work)
