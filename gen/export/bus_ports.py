@@ -15,7 +15,7 @@ __all__ = ["BusGroup", "BusKind", "BusPort", "bus_groups"]
 
 _BYTE = 8
 #: Plain ports that have another name in the field, or whose name is a word of Verilog.
-_RENAMED = {"o_interrupt": "interrupt", "config": "config_word"}
+_RENAMED = {"o_interrupt": "irq", "config": "config_word"}
 _CLOCKS = {"clk": "clock", "rst": "reset while 1, sampled at the rising edge of clk"}
 
 

