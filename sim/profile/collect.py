@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_EVERY", "MOST_SAMPLES", "profile_of", "sample_distance"]
 
 #: Cycles from sample to sample: at least so many, and more if the samples would be too many.
-LEAST_EVERY, MOST_SAMPLES = 16, 16_384
+LEAST_EVERY, MOST_SAMPLES = 32, 16_384
 _MOST_INTERVALS = 1024
 
 
