@@ -19,7 +19,7 @@ __all__ = ["PLANTED", "Planted", "refuted", "tma_properties"]
 class Planted:
     """A fault: a piece of a module's source, what it becomes, and where its copy is put in.
 
-    ``quick`` tells that the counterexample is found within seconds.
+    With ``cycles``, the counterexample is sought in traces of that length, which is faster.
     """
 
     property: str
@@ -28,7 +28,7 @@ class Planted:
     faulty: str
     target: Any
     name: str
-    quick: bool = False
+    cycles: int = 0
 
     def plant(self, monkeypatch) -> Property:
         """Put the fault in; the first property of that name that is broken by it."""
@@ -36,7 +36,10 @@ class Planted:
         if isinstance(self.target, type):
             copy = getattr(copy, self.target.__name__)
         monkeypatch.setattr(self.target, self.name, getattr(copy, self.name))
-        return next(each for each in TMA_PROPERTIES if each.name == self.property)
+        broken = next(each for each in TMA_PROPERTIES if each.name == self.property)
+        if self.cycles:
+            return dataclasses.replace(broken, method="bounded", cycles=self.cycles)
+        return broken
 
 
 def refuted(property: Property) -> bool:
@@ -63,7 +66,6 @@ PLANTED = {
         "before.eq(-coordinate - 1)",
         read_boxes,
         "BoxReader",
-        quick=True,
     ),
     "a coordinate without its sign": Planted(
         _BOXES,
@@ -72,7 +74,6 @@ PLANTED = {
         "coordinate[7] & 0",
         read_boxes,
         "BoxReader",
-        quick=True,
     ),
     "a row beyond the last index": Planted(
         _ROWS,
@@ -81,7 +82,6 @@ PLANTED = {
         "(index[number] > box.high[number])",
         rows_inside,
         "BoxWalker",
-        quick=True,
     ),
     "a row as long outside as inside": Planted(
         _ROWS,
@@ -90,7 +90,6 @@ PLANTED = {
         "span.eq(head + box.tail)",
         rows_inside,
         "BoxWalker",
-        quick=True,
     ),
     "a strobe outside": Planted(
         _STROBES,
@@ -99,6 +98,7 @@ PLANTED = {
         "(slot + 1 == plan.end)",
         strobes,
         "VectorsToBeats",
+        cycles=20,
     ),
     "a beat without a place": Planted(
         _LANDS,
@@ -107,6 +107,7 @@ PLANTED = {
         "(room + 1 > burst.length)",
         load.LoadEngine,
         "_land",
+        cycles=40,
     ),
     "a write response dropped": Planted(
         _WRITTEN,
@@ -123,7 +124,6 @@ PLANTED = {
         "offered & ~axi.arvalid",
         load,
         "issue_reads",
-        quick=True,
     ),
     "one write burst at a time": Planted(
         _STORED,
@@ -132,7 +132,6 @@ PLANTED = {
         "(unanswered == 0)",
         store.StoreEngine,
         "elaborate",
-        quick=True,
     ),
 }
 
