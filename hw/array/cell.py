@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.array.cell_config import CellConfig
+from hw.array.cell_config import NO_BLOCKS, CellConfig, HardBlocks
 from hw.array.mac import multiply_add
 from hw.lib.component import Component
 from hw.numeric.formats import (
@@ -33,7 +33,7 @@ class Cell(Component):
     ----------
     formats : tuple of Format
     latency : int
-    hard_blocks : tuple of str
+    hard_blocks : HardBlocks
         As in :class:`CellConfig`.
 
     Members
@@ -74,9 +74,9 @@ class Cell(Component):
     mode: Signal
 
     def __init__(
-        self, *, formats: tuple[Format, ...], latency: int, hard_blocks: tuple[str, ...] = ()
+        self, *, formats: tuple[Format, ...], latency: int, hard_blocks: HardBlocks = NO_BLOCKS
     ) -> None:
-        self._config = CellConfig(formats, latency, hard_blocks)
+        self._config = CellConfig(formats, latency, hard_blocks.names)
         bits = self._config.operand_bits
         members = {
             "i_a": In(bits),

@@ -9,10 +9,28 @@ from hw.array.unit_parameters import HARD_BLOCKS, LATENCY
 from hw.float.recode import Coding
 from hw.numeric.formats import OPERANDS, PAIRS, SCALE_BITS, Format, bf16, int8
 
-__all__ = ["CellConfig"]
+__all__ = ["NO_BLOCKS", "CellConfig", "HardBlocks"]
 
 #: Formats that a cell has alone.
 _ALONE = tuple(each for each in OPERANDS if not any(each in pair for pair in PAIRS))
+
+
+@dataclass(frozen=True)
+class HardBlocks:
+    """Hard blocks of an FPGA that a cell is written for, as a parameter of its own.
+
+    Without any, it adds nothing to a module's name.
+
+    Parameters
+    ----------
+    names : tuple of str
+    """
+
+    names: tuple[str, ...] = ()
+
+
+#: A cell whose multipliers are trees of gates.
+NO_BLOCKS = HardBlocks()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.array.cell import Cell
+from hw.array.cell_config import HardBlocks
 from hw.array.dataflow import ArrayConfig
 from hw.array.layout import LayoutSelector, require_both_layouts
 from hw.array.operand import OperandRecoder
@@ -89,7 +90,9 @@ class StationaryRow(Structural):
         structure.output("o_p", leaving)
         for column in range(config.columns):
             cell = Cell(
-                formats=config.formats, latency=config.latency, hard_blocks=config.hard_blocks
+                formats=config.formats,
+                latency=config.latency,
+                hard_blocks=HardBlocks(config.hard_blocks),
             )
             right = structure.wire(f"operand_{column}", bits)
             swap_right = structure.wire(f"swap_{column}", 1)

@@ -59,16 +59,14 @@ class Component(wiring.Component):
 
         A number follows the initial of its parameter. Only the first value of a type that may take
         several words (a tuple, a text) does take them, so equal names have equal parameters: every
-        other value is one word, an empty tuple none. A digest stands for what is longer, and for
-        a tuple of values that are not one word each.
+        other value is one word. A digest stands for what is longer, and for a tuple of values that
+        are not one word each.
         """
         words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()]
         first = True
         for name, value in self.parameters.items():
             spelled: list[str] = []
             for leaf in _leaves(name, value):
-                if leaf[1] == () and not first:
-                    continue
                 several = _may_be_several(leaf[1])
                 each = _words(*leaf)
                 spelled += each if len(each) == 1 or several and first else [_digest(name, value)]

@@ -8,7 +8,7 @@ import pytest
 from gen.verilog import emit
 from hw.arch.errors import BadInputError
 from hw.array.cell import Cell
-from hw.array.cell_config import CellConfig
+from hw.array.cell_config import CellConfig, HardBlocks
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.factory import systolic_array
 from hw.array.output_stationary import OutputCell
@@ -24,7 +24,7 @@ def test_the_sums_are_those_of_a_cell_of_gates(formats, mode, seed):
     rng = np.random.default_rng(seed)
     a, w, p = operands(600, mode, seed)
     stimulus = random_stimulus(a, w, p, rng)
-    cell = Cell(formats=formats, latency=2, hard_blocks=HARD)
+    cell = Cell(formats=formats, latency=2, hard_blocks=HardBlocks(HARD))
     sums = simulate(cell, stimulus, mode)[0]
     np.testing.assert_array_equal(sums[2 + 3 :], expected_sums(stimulus, mode, 2))
 
@@ -34,7 +34,7 @@ def test_products_of_int8_are_two_multiplications(cell):
     def text(hard):
         if cell is OutputCell:
             return emit(OutputCell(CellConfig((int8,), 1, hard))).text
-        return emit(Cell(formats=(int8,), latency=1, hard_blocks=hard)).text
+        return emit(Cell(formats=(int8,), latency=1, hard_blocks=HardBlocks(hard))).text
 
     found = [len(re.findall(r"\$signed\([^)]*\) \* \$signed\(", text(h))) for h in ((), HARD)]
     assert found == [0, 2]

@@ -52,6 +52,7 @@ from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
 from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.layouts import TmaLayouts
+from hw.tma.reduction.reduction_interlock import ReductionInterlock
 from hw.tma.reorder_buffer import ReorderBuffer
 from hw.tma.standalone.tma_unit import TmaUnit
 
@@ -69,6 +70,7 @@ _PORT = {"width_bits": 64, "axi_address_bits": 32, "landing_beats": 16, "outstan
 
 #: A construction of each component that checks its parameters, with one that it refuses.
 REFUSED = [
+    (ReductionInterlock, {"ports": 1}, "Ports of an interlock must be"),
     (Agcu, _PORT | {"token_tracks": 0}, "Token tracks must be"),
     (Agcu, _PORT | {"token_tracks": 1, "landing_beats": 17}, "Landing beats must be"),
     (AxiChecker, {"data_bits": 64, "address_bits": 65}, "AXI address bits must be"),
