@@ -82,3 +82,5 @@ def write_profile(
         write_output(args.profile, text, where="--profile")
     if args.trace:
         write_output(args.trace, profile.trace(), where="--trace")
+    for name in filter(None, (args.profile, args.trace)):
+        print(f"written: {name}")
