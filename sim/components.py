@@ -270,7 +270,7 @@ _UNITS = (
         "tma_host",
         (
             *_TMA_SIZES,
-            Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 2), 1),
+            Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 3), 1),
             Parameter("commands", limits.COMMAND_SLOTS, 64),
         ),
         of_chip=False,

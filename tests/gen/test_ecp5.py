@@ -10,13 +10,14 @@ from gen.fpga.ecp5 import Ecp5Use, measure_ecp5
 from gen.verilog import emit
 from hw.arch.errors import MissingToolError
 from hw.array.cell import Cell
+from hw.array.cell_config import HardBlocks
 from hw.lib.barrier import Barrier
 from hw.numeric.formats import int8
 from tilewright import main
 
 
 def cell(hard_blocks=()):
-    return emit(Cell(formats=(int8,), latency=1, hard_blocks=hard_blocks))
+    return emit(Cell(formats=(int8,), latency=1, hard_blocks=HardBlocks(hard_blocks)))
 
 
 @pytest.mark.slow

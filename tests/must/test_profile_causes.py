@@ -25,6 +25,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.must("see-a", goal="causes of every unit sum to cycles, ≥ 20 runs")
 def test_causes_of_every_unit_sum_to_the_cycles(heavy, figure):
@@ -77,6 +78,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.must("see-a", goal="planted bottlenecks are named first: ≥ 9 of 10")
 @pytest.mark.parametrize("backend", ["rtl", "emulator"])

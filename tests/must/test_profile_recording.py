@@ -31,6 +31,7 @@ def _seconds(job, compiled, memory, place, every):
     return answer.seconds
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.must("see-c", goal="recording costs ≤ 10 % of cycles/s, median of 7 pairs")
 def test_recording_costs_little(heavy, figure):

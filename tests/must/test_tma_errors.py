@@ -112,6 +112,7 @@ class _Commands:
         assert np.array_equal(data, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-f", goal=">= 60 broken descriptors, pointers, commands: a code each")
 def test_what_is_refused_touches_nothing(figure):
     bench = _bench()

@@ -100,6 +100,7 @@ class _Traffic:
                 contents[pad][places] = moved
 
 
+@pytest.mark.slow
 @pytest.mark.must(
     "tma-b", goal="TMA-6: one read, random masks of 2 to 5 scratchpads, every load; bytes of each"
 )

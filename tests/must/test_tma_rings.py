@@ -135,12 +135,14 @@ def test_h100_1_a_ring_has_no_bubble_once_a_load_takes_no_longer_than_the_work(
         assert set(later) == {at_once}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages", [1, 3, 16])
 def test_a_loop_of_a_single_iteration_passes_its_tile(stages):
     ring = RingOfBoxes(stages, rows=2, height=2)
     ring.run(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stages", "height"), [(2, 16), (3, 8)])
 def test_a_ragged_length_of_250_counts_the_bytes_of_whole_boxes(stages, height):
     assert 250 % height

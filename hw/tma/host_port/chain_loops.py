@@ -12,13 +12,13 @@ from hw.lib.component import Component
 
 __all__ = ["ChainLoops", "chain_loop_layout"]
 
-_COUNT_BITS = 16
+_LOOP_BITS = 16
 
 #: Loop 0 is the outermost; an index of it adds ``step`` to the coordinate of its ``dimension``.
 chain_loop_layout = data.StructLayout(
     {
         "loop": range(CHAIN_LOOPS),
-        "count": _COUNT_BITS,
+        "count": _LOOP_BITS,
         "dimension": range(CHAIN_NO_DIMENSION + 1),
         "step": signed(32),
     }
@@ -73,7 +73,7 @@ class ChainLoops(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         loops, given = range(CHAIN_LOOPS), self.i_loop.payload
-        counts = [Signal(_COUNT_BITS, name=f"count{n}", init=1) for n in loops]
+        counts = [Signal(_LOOP_BITS, name=f"count{n}", init=1) for n in loops]
         dimensions = [
             Signal(range(CHAIN_NO_DIMENSION + 1), name=f"dimension{n}", init=CHAIN_NO_DIMENSION)
             for n in loops
@@ -93,7 +93,7 @@ class ChainLoops(Component):
             broken += [moves[n] & moves[k] & (dimensions[n] == dimensions[k]) for k in range(n)]
         m.d.comb += self.o_broken.eq(Cat(broken).any())
 
-        indices = [Signal(_COUNT_BITS, name=f"index{n}") for n in loops]
+        indices = [Signal(_LOOP_BITS, name=f"index{n}") for n in loops]
         over = [index + 1 == count for index, count in zip(indices, counts)]
         # The innermost loop that is not at its end advances; those in it begin anew.
         advances = [Cat(over[n + 1 :]).all() & ~over[n] for n in loops]

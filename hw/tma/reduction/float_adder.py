@@ -12,7 +12,7 @@ from hw.numeric.formats import bf16, fp16
 
 __all__ = ["FloatAdder", "FloatLane"]
 
-_WORD_BITS = 32
+_LANE_BITS = 32
 
 
 class FloatLane(Component):
@@ -37,9 +37,9 @@ class FloatLane(Component):
         super().__init__(
             {
                 "i_format": In(4),
-                "i_first": In(_WORD_BITS),
-                "i_second": In(_WORD_BITS),
-                "o_sum": Out(_WORD_BITS),
+                "i_first": In(_LANE_BITS),
+                "i_second": In(_LANE_BITS),
+                "o_sum": Out(_LANE_BITS),
             }
         )
 
@@ -51,7 +51,7 @@ class FloatLane(Component):
         for given in (self.i_first, self.i_second):
             short = Mux(brain, widen(m, given[:16], bf16), widen(m, given[:16], fp16))
             wide.append(Mux(single, given, short))
-        total = Signal(_WORD_BITS)
+        total = Signal(_LANE_BITS)
         m.d.comb += total.eq(add_fp32(m, *wide))
         halves = [narrow(m, total, each, saturate=False) for each in (bf16, fp16)]
         m.d.comb += self.o_sum.eq(Mux(single, total, Mux(brain, *halves)))
@@ -87,7 +87,7 @@ class FloatAdder(Component):
     i_take: Signal
 
     def __init__(self, *, width_bits: int) -> None:
-        self._words = width_bits // _WORD_BITS
+        self._words = width_bits // _LANE_BITS
         super().__init__(
             {
                 "i_valid": In(1),
@@ -108,8 +108,8 @@ class FloatAdder(Component):
         single = self.i_format == ElementFormat.FP32.value
         operands = []
         for name, beat in (("memory", self.i_memory), ("stored", self.i_stored)):
-            parts = Array(beat.word_select(index, _WORD_BITS) for index in range(words))
-            operand = Signal(_WORD_BITS, name=f"{name}_word")
+            parts = Array(beat.word_select(index, _LANE_BITS) for index in range(words))
+            operand = Signal(_LANE_BITS, name=f"{name}_word")
             with m.If(word != words):
                 m.d.sync += operand.eq(parts[word])
             operands.append(operand)
@@ -119,11 +119,11 @@ class FloatAdder(Component):
             for port, operand in zip((lane.i_first, lane.i_second), operands):
                 m.d.comb += port.eq(operand[16:] if number else operand)
         total = Mux(single, lanes[0].o_sum, Cat(lanes[0].o_sum[:16], lanes[1].o_sum[:16]))
-        sums = Signal((words - 1) * _WORD_BITS)
+        sums = Signal((words - 1) * _LANE_BITS)
         m.d.comb += [self.o_done.eq(word == words), self.o_sums.eq(Cat(sums, total))]
         for index in range(1, words):
             with m.If(word == index):
-                m.d.sync += sums.word_select(index - 1, _WORD_BITS).eq(total)
+                m.d.sync += sums.word_select(index - 1, _LANE_BITS).eq(total)
         with m.If(self.i_take):
             m.d.sync += word.eq(0)
         with m.Elif(self.i_valid & ~self.o_done):

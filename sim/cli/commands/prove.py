@@ -22,6 +22,7 @@ CHOICES = (
     "barrier",
     "barrier_bank",
     "tma",
+    "reduction_interlock",
     "array",
     "images",
 )

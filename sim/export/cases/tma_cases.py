@@ -29,7 +29,7 @@ __all__ = ["MEMORY_BYTES", "engine_cases", "register_cases", "unit_cases"]
 MEMORY_BYTES = 1 << 16
 _TARGET = REGION_BYTES
 _POINTERS = 2 * REGION_BYTES
-_MOST_BYTES = 1024
+_LONGEST_COPY = 1024
 _BOXES = 4
 
 Groups = Sequence[BusGroup]
@@ -65,7 +65,7 @@ class _Move:
 def _move(rng: np.random.Generator, image: Bytes, vector_bytes: int) -> _Move:
     while True:
         tensor = BoxTensor(rng, 0, vector_bytes)
-        if tensor.descriptor.box_bytes <= max(_MOST_BYTES, vector_bytes):
+        if tensor.descriptor.box_bytes <= max(_LONGEST_COPY, vector_bytes):
             break
     corner = tensor.corner(rng)
     address, exists = tensor.where(corner)

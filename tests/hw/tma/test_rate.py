@@ -67,6 +67,7 @@ def cycles_of(side, boxes, latency, **engine):
     return figures["end"] - figures["start"], beats[-1] - beats[0] + 1, len(beats)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "box_bytes", "latency", "peer"),
     [
@@ -118,6 +119,7 @@ def rows_of_a_matrix(row_bytes, rows, boxes, pitch):
     ), [(0, rows * number) for number in range(boxes)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["load", "store"])
 @pytest.mark.parametrize(
     ("width_bits", "boxes", "outstanding"),

@@ -164,6 +164,7 @@ def test_a_chain_of_stores_frees_each_slot_when_its_box_is_stored(seed):
     bench.run(host, producer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loops", "options", "code"),
     [
@@ -194,6 +195,7 @@ def test_a_bad_chain_is_refused_before_its_first_step(loops, options, code):
     bench.run(host)
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_ends_the_chain_with_its_code():
     bench = bench_of(table())
 
@@ -206,6 +208,7 @@ def test_a_step_that_fails_ends_the_chain_with_its_code():
     bench.run(host)
 
 
+@pytest.mark.slow
 def test_a_flag_ends_the_wait_of_a_chain():
     bench = bench_of(table())
 

@@ -143,6 +143,7 @@ def test_the_response_to_the_write_is_the_bursts(code):
     assert bench.answers == [(0, 0), (code, 0), (0, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drain", range(0, 90, 3))
 def test_a_drain_leaves_each_burst_whole_or_undone(drain, seed):
     rng = random.Random(seed)
@@ -183,6 +184,7 @@ def test_bursts_at_one_place_end_right(seed):
     assert _ends_right(burst_reducer, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("healthy", "faulty"),
     [

@@ -65,6 +65,7 @@ def test_sums_are_golden(seed):
     assert wrong_formats(float_adder, seed) == ([], {_WIDTH // 32 + 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("healthy", "faulty"),
     [

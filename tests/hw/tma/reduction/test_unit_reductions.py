@@ -141,6 +141,7 @@ def test_a_unit_without_the_feature_has_no_such_operation():
     assert not hasattr(bench.unit, "interlock")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "write"])
 def test_an_error_ends_the_command_with_its_code(reads):
     """The elements of beats that fail to be read stay; all others of the box are combined."""
@@ -180,6 +181,7 @@ def test_an_error_ends_the_command_with_its_code(reads):
     assert np.array_equal(data, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grants", [True, False], ids=["held", "not granted"])
 def test_an_abort_combines_each_element_once_or_not_at_all(grants, seed):
     data = random_bytes(seed, _REGION[1])

@@ -27,6 +27,7 @@ from tests.hw.tma.scratchpads.pads_bench import (
 _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scratchpads", [2, 3, 5])
 def test_a_load_reads_memory_once_for_every_set_of_destinations(scratchpads):
     """Each destination has the same bytes and the whole count at its own barrier."""
@@ -57,6 +58,7 @@ def test_a_load_reads_memory_once_for_every_set_of_destinations(scratchpads):
     bench.run(work)
 
 
+@pytest.mark.slow
 def test_user_accesses_of_one_destination_lose_no_data_of_another():
     """Users write and read at random, each its own last vector."""
     bench = pads_bench(3, stall=0.3)
@@ -205,6 +207,7 @@ def test_a_barrier_that_refuses_the_bytes_gives_its_code():
     bench.run(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad", range(3))
 def test_a_bank_that_is_busy_loses_and_repeats_nothing(pad):
     """Two users hold up a bank; scratchpad 0 has no such barrier, and its code is kept."""
@@ -233,6 +236,7 @@ def test_a_bank_that_is_busy_loses_and_repeats_nothing(pad):
     bench.run(work)
 
 
+@pytest.mark.slow
 def test_an_abort_raises_the_flags_of_every_scratchpad():
     bench = pads_bench(3)
 

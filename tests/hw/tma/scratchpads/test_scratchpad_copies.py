@@ -24,6 +24,7 @@ from tests.hw.tma.scratchpads.pads_bench import (
 _COPY = TmaOperation.COPY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width_bits", [64, 128, 512])
 def test_a_copy_moves_its_bytes_and_completes_them_at_the_destinations(width_bits):
     """Random ranges from and to random scratchpads; loads of memory go on between them."""

@@ -35,6 +35,7 @@ _CASES = [
 _SEEN = ("arid", "arcache", "arprot", "arqos", "awid", "awcache", "awprot", "awqos")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attributes", "ids", "read", "write", "read_prot", "write_prot", "arids", "awids"), _CASES
 )

@@ -62,6 +62,7 @@ def _changed(rng, good):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

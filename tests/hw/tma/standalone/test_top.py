@@ -208,6 +208,7 @@ def test_a_full_queue_refuses_a_command_and_loses_none():
     bench.run(host)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

@@ -34,6 +34,7 @@ def _kinds(rng, width_bits, region, half):
     return kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width_bits", "capacity", "memory"),
     [

@@ -143,6 +143,7 @@ def test_a_box_with_a_swizzle_begins_at_a_multiple_of_128():
     assert _codes(bench) == [TmaError.DESTINATION.value, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_ids", [1, 8])
 @pytest.mark.parametrize("beat", [0, 15, 31], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("response", [_SLVERR, _DECERR])
@@ -282,6 +283,7 @@ def test_an_error_of_the_barrier_is_that_of_the_load():
     assert _codes(bench) == [BarrierError.UNINITIALISED.value, BarrierError.INDEX.value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [0, 9, 20, 31, 60, 110, 150, 260])
 def test_an_abort_ends_all_commands_and_the_next_succeed(moment, seed):
     rng = random.Random(seed + moment)

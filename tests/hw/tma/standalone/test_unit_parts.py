@@ -213,6 +213,7 @@ def test_refused_parts_touch_nothing_and_the_next_succeed(seed):
     assert np.array_equal(data, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", range(8, 20))
 def test_a_descriptor_read_while_others_are_made_loses_none(latency):
     data = random_bytes(latency, _WRITTEN)
