@@ -39,7 +39,7 @@ _FLIP_FLOPS = ("TRELLIS_FF",)
 
 @dataclasses.dataclass(frozen=True)
 class Ecp5Use:
-    """What a design takes of an ECP5.
+    """Resources and placed clock of a design in an ECP5.
 
     Members
     -------

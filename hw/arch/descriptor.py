@@ -102,7 +102,7 @@ class Swizzle(enum.Enum, shape=8):
 
 
 class TmaFeature(enum.Enum, shape=8):
-    """What a TMA engine is generated with beyond dense boxes with zeros outside the tensor."""
+    """Optional features of a TMA engine, beyond dense boxes filled with zeros."""
 
     #: Element strides above 1 in dimensions from 1 on.
     ELEMENT_STRIDES = 0

@@ -307,7 +307,7 @@ class _Waiting:
         m.d.comb += self.oldest.eq(Mux(self.some, self._reader.data.as_value(), now.as_value()))
 
     def moves(self, m: Module, *, enters: ValueLike, leaves: ValueLike) -> Signal:
-        """What comes now enters, the oldest leaves; whether the queue is too full for it."""
+        """Push of what comes now and pop of the oldest; returns whether the queue overflows."""
         pushed, popped, lost = Signal(), Signal(), Signal()
         m.d.comb += [
             popped.eq(leaves & self.some),
@@ -326,7 +326,7 @@ class _Waiting:
 
 
 def _lower(address: Value, size: Value) -> Value:
-    """What an address is above a multiple of 2 to the power of ``size``."""
+    """Offset of an address within a block of 2 to the power of ``size`` bytes."""
     return address & ((Const(1) << size) - 1)
 
 

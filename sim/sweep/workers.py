@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from hw.arch.errors import BadInputError, MissingToolError
 
-__all__ = ["ATTEMPTS", "Died", "by_cluster", "by_processes"]
+__all__ = ["ATTEMPTS", "Died", "by_cluster", "by_processes", "require_ray"]
 
 Item = TypeVar("Item")
 
@@ -85,6 +86,21 @@ def by_processes(
                 yield item, result
 
 
+def require_ray() -> None:
+    """Refuse a cluster if Ray is not installed.
+
+    Raises
+    ------
+    MissingToolError
+        With the command that installs it.
+    """
+    if find_spec("ray") is None:
+        fix = "pip install 'tilewright[cluster]'"
+        raise MissingToolError(
+            f"ray is not installed; fix: {fix}", where="--cluster", value="ray", rule=fix
+        )
+
+
 def by_cluster(
     function: Callable[[Item], Any], items: Sequence[Item], *, address: str
 ) -> Iterator[tuple[Item, Any]]:
@@ -105,13 +121,9 @@ def by_cluster(
     BadInputError
         If there is no cluster at the address.
     """
-    try:
-        import ray
-    except ImportError as error:
-        fix = "pip install 'tilewright[cluster]'"
-        raise MissingToolError(
-            f"ray is not installed; fix: {fix}", where="--cluster", value="ray", rule=fix
-        ) from error
+    require_ray()
+    import ray
+
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError) as error:

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import MAX_RANK
 from hw.arch.error_codes import BarrierError, TmaError
 from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES, BARRIERS
 from hw.arch.registers.tma_registers import tma_register
@@ -144,7 +143,6 @@ class CommandChain(Component):
         )
         self._state = Signal(_State)
         self._template: Any = Signal(layout)
-        self._point: Any = Signal(data.ArrayLayout(signed(32), MAX_RANK))
         self._slot = Signal(_SLOT_BITS)
         self._lap = Signal()  # parity of the turns of the ring
         self._place = Signal(LOCAL_BITS + _SLOT_BITS)
@@ -176,11 +174,10 @@ class CommandChain(Component):
             loops.i_base.eq(template.coordinates),
             loops.i_begin.eq(state == _State.CHECK),
             loops.i_next.eq(issued),
-            self._point.eq(loops.o_point),
         ]
         with m.If(self.i_submitted):
             m.d.sync += queued.eq(1)
-        taken = self._pass_commands(m, loads & signals)
+        taken = self._pass_commands(m, loads & signals, loops.o_point)
         m.d.comb += issued.eq(taken & (state == _State.ISSUE))
         ended = self._pass_completions(m, stores & signals, issued)
         self._synchronise(m, loads, signals)
@@ -233,7 +230,7 @@ class CommandChain(Component):
         chain: Value = self.i_commands.payload.operation == TmaOperation.CHAIN
         return chain
 
-    def _pass_commands(self, m: Module, loading: Value) -> Signal:
+    def _pass_commands(self, m: Module, loading: Value, point: Any) -> Signal:
         """Give the commands of others, and in between those of the chain; whether one is taken."""
         given, target = self.i_commands, self.o_commands
         command: Any = target.payload
@@ -255,7 +252,7 @@ class CommandChain(Component):
             m.d.comb += [
                 command.eq(self._template),
                 command.operation.eq(self.config.operation),
-                command.coordinates.eq(self._point),
+                command.coordinates.eq(point),
                 # A place that is too long ends on ones, so that the unit refuses it.
                 command.local.eq(place[:LOCAL_BITS] | place[LOCAL_BITS:].any()),
                 command.barrier.eq(self._template.barrier + self._slot),
@@ -271,14 +268,13 @@ class CommandChain(Component):
         """Take the completions of steps, pass the others; whether the chain's own has left."""
         given, target = self.i_completions, self.o_completions
         end, out = given.payload, target.payload
-        mine, ended, own = Signal(), Signal(), Signal()
+        mine, own = Signal(), Signal()
         m.d.comb += [
             mine.eq(given.valid & end.id.all()),
             own.eq((self._state == _State.END) & ~(given.valid & ~mine)),
             given.ready.eq(1),
             target.valid.eq(own | (given.valid & ~mine)),
             out.eq(end),
-            ended.eq(own),
         ]
         with m.If(own):
             m.d.comb += [out.id.eq(self._template.id), out.code.eq(self._code)]
@@ -297,7 +293,7 @@ class CommandChain(Component):
         ]
         with m.If(arrives):
             m.d.sync += self._freed.eq(Mux(self._freed == self.config.slots, 0, self._freed + 1))
-        return ended
+        return own
 
     def _synchronise(self, m: Module, loads: Signal, signals: Signal) -> None:
         """Wait for the slot, and expect the bytes of a load or arrive for a store."""

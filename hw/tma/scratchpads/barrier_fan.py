@@ -16,7 +16,7 @@ __all__ = ["BarrierFan"]
 
 
 class BarrierFan(Component):
-    """Barrier fan: gives an operation to each of the banks chosen, and takes it once all have it.
+    """Barrier fan: broadcast of one operation to chosen barrier banks, each of which takes it once.
 
     It takes one cycle if no bank has other operations. The answer follows in the cycle after the
     operation was taken: it has the first error of a bank, and no other field.

@@ -1,4 +1,4 @@
-"""Dispatcher of a TMA unit: commands to the engines, once their descriptors are there."""
+"""Dispatcher of a TMA unit: in-order issue of commands whose descriptors are cached."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -315,7 +315,7 @@ class Dispatcher(Component):
             m.d.sync += part.eq(one.continues)
 
     def _replace(self, m: Module, head: stream.Interface, asks: Signal, fault: Signal) -> Signal:
-        """Replace a field for the command at the head, once; whether that has ended."""
+        """Request of one field replacement for the command at the head; returns its end."""
         command: Any = head.payload
         given: Any = self.o_replacements.payload
         under_way, ended = Signal(), Signal()

@@ -1,11 +1,12 @@
 """``tilewright area``: cells, flip-flops, memory bits and optionally µm² of a configuration."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.cli.ecp5_area import ecp5_area
+from sim.cli.measured_areas import measured_areas
 from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_config, add_json
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.unit_options import (
@@ -17,13 +18,12 @@ from sim.cli.unit_options import (
     systolic_config,
 )
 from sim.components import ARRAYS, COMPONENTS
-from sim.progress import Progress, shown_progress
+from sim.progress import shown_progress
 from sim.rules import load_config, validating
 
 if TYPE_CHECKING:
     from gen.area import UnitArea
     from gen.liberty import Liberty
-    from gen.unit_designs import UnitDesign
 
 __all__ = ["CHOICES", "TARGETS", "add", "execute"]
 
@@ -65,22 +65,6 @@ def add(subparsers: Subparsers) -> None:
     add_settings(parser)
     add_systolic(parser)
     add_json(parser)
-
-
-def _measured(
-    units: "Sequence[UnitDesign]", liberty: "Liberty | None", progress: Progress
-) -> "list[UnitArea]":
-    """Area of each unit, from the cache if it was measured before."""
-    from gen.area import measure
-    from sim.cache import cache_directory
-
-    measured = []
-    for number, unit in enumerate(units, 1):
-        # yosys is WebAssembly, compiled once per machine.
-        first = "; the first start of yosys takes 40 s more" if number == 1 else ""
-        with progress.step(f"synthesizing {number} of {len(units)}: {unit.design.top}{first}"):
-            measured.append(measure(unit, liberty=liberty, cache=cache_directory() / "area"))
-    return measured
 
 
 def _liberty(file: str | None) -> "Liberty | None":
@@ -154,7 +138,7 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
         with progress.step("emitting Verilog"):
             design = emit(systolic_component(args, config))
         component = UnitDesign(args.component or COMPONENT, count, design)
-        (unit,) = _measured([component], liberty, progress)
+        (unit,) = measured_areas([component], liberty, progress)
     width = max(len(part.name) for part in unit.definitions)
     for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):
         print(
@@ -195,7 +179,7 @@ def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
     with shown_progress() as progress:
         with progress.step("emitting Verilog"):
             design = emit(unit)
-        units = _measured([UnitDesign(args.component, 1, design)], liberty, progress)
+        units = measured_areas([UnitDesign(args.component, 1, design)], liberty, progress)
     sums = totals(units)
     print("\n".join(_table(units, sums)))
     _explain(liberty)
@@ -232,7 +216,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         found = unit_designs(design)
         chosen = [unit for unit in found if args.component in (None, unit.kind)]
         missing = [kind for kind in KINDS if kind not in {unit.kind for unit in found}]
-        units = _measured(chosen, liberty, progress)
+        units = measured_areas(chosen, liberty, progress)
     sums = totals(units)
     print("\n".join(_table(units, sums)))
     print(

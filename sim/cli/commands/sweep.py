@@ -14,7 +14,7 @@ from hw.arch.errors import BadInputError, WrongResultError, shown
 from sim.cli.kernel_lookup import KERNEL
 from sim.cli.kernel_options import FORMATS
 from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_json, add_seed, integer, kept, setting
-from sim.files import write_output
+from sim.files import require_writable, write_output
 from sim.rules import LATENCY
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "execute"]
 
 _MOST_WORKERS = 256
+_TABLE = "points.csv"
 _COLUMNS = (
     *("kernel", "config", "dtype", "settings", "backend", "status", "front", "cycles", "measured"),
     *("utilization", "cost", "cost_unit", "macs", "bytes", "peak_macs_per_cycle"),
@@ -135,6 +136,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         from gen.yosys import require_yosys
 
         require_yosys()
+    if args.cluster is not None:
+        from sim.sweep.workers import require_ray
+
+        require_ray()
+    require_writable(folder / _TABLE, where="--out")
     points = _points(args)
 
     from sim.sweep.point_log import opened
@@ -149,9 +155,9 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_output(folder / "points.csv", text.getvalue(), where="--out")
+    write_output(folder / _TABLE, text.getvalue(), where="--out")
     _print(rows)
-    files = [str(folder / "points.csv")]
+    files = [str(folder / _TABLE)]
     if args.charts:
         from sim.sweep.charts import draw_charts
 
@@ -222,21 +228,20 @@ def _run(args: argparse.Namespace, points: Sequence[SweepPoint], log: PointLog) 
 
 def _cells(configs: Sequence[str]) -> dict[str, float]:
     """Cells of each chip."""
-    from gen.area import measure, totals
+    from gen.area import totals
     from gen.unit_designs import unit_designs
     from gen.verilog import emit
     from hw.chip import Chip
-    from sim.cache import cache_directory
+    from sim.cli.measured_areas import measured_areas
     from sim.progress import shown_progress
     from sim.rules import load_config
 
     cells = {}
     with shown_progress() as progress:
         for name in configs:
-            with progress.step(f"area of {name}"):
+            with progress.step(f"emitting Verilog of {name}"):
                 units = unit_designs(emit(Chip(load_config(name))))
-                areas = [measure(unit, cache=cache_directory() / "area") for unit in units]
-                cells[name] = totals(areas)["cells"]
+            cells[name] = totals(measured_areas(units, None, progress))["cells"]
     return cells
 
 
