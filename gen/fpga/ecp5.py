@@ -80,7 +80,7 @@ def require_ecp5() -> tuple[str, str]:
         If one is not installed; the message has the command that installs it.
     """
     version = require_yosys()
-    require_package(_PACKAGE, where="area --target ecp5", extra="fpga")
+    require_package(_PACKAGE, where="area --target ecp5")
     return version, metadata.version(_PACKAGE)
 
 

