@@ -16,9 +16,16 @@ _PROGRAMS = {
     "perl": {"debian": "perl", "fedora": "perl"},
     "iverilog": {"debian": "iverilog", "fedora": "iverilog"},
     "vvp": {"debian": "iverilog", "fedora": "iverilog"},
+    "chromium": {"debian": "chromium", "fedora": "chromium"},
+    "chromedriver": {"debian": "chromium-driver", "fedora": "chromedriver"},
 }
 _COMMANDS = {"debian": "sudo apt-get install", "fedora": "sudo dnf install"}
-_MACOS = {"iverilog": "brew install icarus-verilog", "vvp": "brew install icarus-verilog"}
+_MACOS = {
+    "iverilog": "brew install icarus-verilog",
+    "vvp": "brew install icarus-verilog",
+    "chromium": "brew install --cask chromium",
+    "chromedriver": "brew install --cask chromedriver",
+}
 _NAMES = {"debian": "Debian", "fedora": "Fedora"}
 #: Extra of this project that has each package; one without an extra is always installed.
 _EXTRAS = {

@@ -27,6 +27,8 @@ ANYWHERE = (
         ("Linux", {"ID": "rocky", "ID_LIKE": "rhel fedora"}, "perl", "sudo dnf install perl"),
         ("Darwin", {}, "g++", "xcode-select --install"),
         ("Darwin", {}, "iverilog", "brew install icarus-verilog"),
+        ("Linux", {"ID": "debian"}, "chromedriver", "sudo apt-get install chromium-driver"),
+        ("Darwin", {}, "chromium", "brew install --cask chromium"),
         ("Linux", {"ID": "arch"}, "g++", ANYWHERE),
         ("Linux", None, "g++", ANYWHERE),
     ],

@@ -106,6 +106,16 @@ def _checks() -> list[_Check]:
             install_program("iverilog"),
             required=False,
         ),
+        *(
+            _Check(
+                name,
+                "tests of pages",
+                _program(name, "--version"),
+                install_program(name),
+                required=False,
+            )
+            for name in ("chromium", "chromedriver")
+        ),
     ]
 
 

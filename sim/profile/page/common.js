@@ -16,20 +16,31 @@ const CAUSES = {
 };
 const VIEWS = {};  // name: { title, draw(element, run) }
 
+// Fields of the address. A browser refuses many changes of an address in a short time, so it is
+// written some time after the first of them.
 const place = (() => {
-  const read = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  let fields = {}, waits = false;
+  const read = () => { fields = Object.fromEntries(new URLSearchParams(location.hash.slice(1))); };
+  const href = (more = {}) => `#${new URLSearchParams({ ...fields, ...more })}`;
+  read();
+  addEventListener("hashchange", read);
   return {
-    get: (name) => read()[name],
+    get: (name) => fields[name],
     number: (name, otherwise) => {
-      const found = Number.parseFloat(read()[name]);
+      const found = Number.parseFloat(fields[name]);
       return Number.isFinite(found) ? found : otherwise;
     },
-    // Changes fields of the address without a new entry in the history, and without a new page.
-    set: (fields) => {
-      const now = new URLSearchParams({ ...read(), ...fields });
-      history.replaceState(null, "", `#${now}`);
+    // Changes fields without a new entry in the history, and without a new page.
+    set: (more) => {
+      fields = { ...fields, ...more };
+      if (waits) return;
+      waits = true;
+      setTimeout(() => {
+        waits = false;
+        history.replaceState(null, "", href());
+      }, 100);
     },
-    href: (fields) => `#${new URLSearchParams({ ...read(), ...fields })}`,
+    href,
   };
 })();
 
@@ -96,17 +107,41 @@ function sharesAt(unit, interval) {
   return total ? counts.map((count) => count / total) : null;
 }
 
-function describeUnit(run, unit, cycle) {
-  const lines = [unit.name, ...unit.labels];
-  const shares = sharesAt(unit, intervalAt(run, cycle));
-  if (shares) {
-    const now = STATES.map((state, at) => [state, shares[at]]).filter(([, share]) => share >= 0.005);
-    lines.push(`around cycle ${thousands(cycle)}: ` +
-      now.map(([state, share]) => `${state.replace("_", " ")} ${percent(share, 0)}`).join(", "));
+const STATE_NAMES = { busy: "works", wait_input: "waits for input", wait_room: "waits for room", idle: "idle" };
+
+// Units at the other ends of the streams of a unit, and what they do in an interval.
+function neighbours(run, unit, interval, [own, other]) {
+  const found = new Map();
+  for (const route of run.routes) {
+    if (route.tokens || !route[own].includes(unit.name)) continue;
+    for (const name of route[other]) if (!found.has(name)) found.set(name, route.name);
   }
-  const waits = unit.causes.filter((each) => !["busy", "off"].includes(each.cause)).slice(0, 3);
+  return [...found].map(([name, stream]) => {
+    const shares = sharesAt(run.units.find((each) => each.name === name) ?? unit, interval);
+    return `  ${name} by ${stream}${shares ? `: works ${percent(shares[0], 0)}` : ""}`;
+  });
+}
+
+// What a unit does around a cycle, and for whom it waits then.
+function describeNow(run, unit, cycle) {
+  const interval = intervalAt(run, cycle);
+  const shares = sharesAt(unit, interval);
+  if (!shares) return [];
+  const parts = STATES.map((state, at) => [state, shares[at]]).filter(([, share]) => share >= 0.005);
+  const lines = [`around cycle ${thousands(cycle)}: ` +
+    parts.map(([state, share]) => `${STATE_NAMES[state]} ${percent(share, 0)}`).join(", ")];
+  if (shares[1] >= 0.05) lines.push(...neighbours(run, unit, interval, ["sinks", "sources"]));
+  if (shares[2] >= 0.05) lines.push(...neighbours(run, unit, interval, ["sources", "sinks"]));
+  return lines;
+}
+
+function describeUnit(run, unit, cycle) {
+  const lines = [unit.name, ...unit.labels, ...describeNow(run, unit, cycle)];
+  if (!unit.used) return `${unit.name}: not used`;
+  lines.push("in the whole run:");
+  const waits = unit.causes.filter((each) => each.cause !== "off").slice(0, 4);
   for (const each of waits) {
-    lines.push(`${CAUSES[each.cause]?.[0] ?? each.cause}${each.by ? ` (${each.by})` : ""}: ` +
+    lines.push(`  ${CAUSES[each.cause]?.[0] ?? each.cause}${each.by ? ` (${each.by})` : ""}: ` +
       percent(each.cycles / run.cycles));
   }
   return lines.join("\n");

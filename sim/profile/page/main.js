@@ -38,9 +38,15 @@ function open() {
   head(run);
   card.hide();
   document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([key, view]) =>
-    make("a", { href: place.href({ view: key }), role: "tab", "aria-selected": String(key === name) }, view.title)));
+    make("a", {
+      href: place.href({ view: key }), role: "tab", "aria-selected": String(key === name),
+      // With what has been set since this view was opened.
+      onclick: (event) => { event.currentTarget.setAttribute("href", place.href({ view: key })); },
+    }, view.title)));
   const main = document.getElementById("main");
   main.replaceChildren();
+  const tall = document.getElementById("top").offsetHeight;
+  document.documentElement.style.setProperty("--head", `${tall}px`);
   redraw = VIEWS[name].draw(main, run) ?? null;
 }
 

@@ -28,10 +28,10 @@ function figures(run) {
     all.push(["predicted cycles", thousands(report.predicted_cycles)]);
   }
   if (report.error_of_bound !== null && report.error_of_bound !== undefined) {
-    all.push(["error against float64, of its bound", report.error_of_bound.toFixed(3)]);
+    all.push(["of the bound of the error against float64", report.error_of_bound.toFixed(3)]);
   }
   if (report.max_abs_err !== null && report.max_abs_err !== undefined) {
-    all.push(["largest error", report.max_abs_err.toExponential(2)]);
+    all.push(["largest error against float64", report.max_abs_err.toExponential(2)]);
   }
   const boxes = all.map(([name, value]) =>
     make("div", {}, make("b", {}, value), make("span.soft", {}, name)));
@@ -122,8 +122,12 @@ function roofline(run) {
     draw("circle", { cx: x(intensity), cy: y(rate), r: 6, fill: "#d55e00" }),
     text(x(high) - 4, y(top) - 6, `${thousands(top)} MAC per cycle`, "end"),
     text(w / 2 + 20, h - 8, "multiply-accumulates per byte of memory traffic (log)"),
-    text(left - 8, y(top) + 4, thousands(top), "end"),
+    ...(Math.abs(y(rate) - y(top)) > 12 ? [text(left - 8, y(top) + 4, thousands(top), "end")] : []),
     text(left - 8, y(rate) + 4, rate < 10 ? rate.toFixed(1) : thousands(rate), "end", { fill: "#d55e00" }),
+    draw("text", {
+      x: 14, y: (h - bottom) / 2, "font-size": 11, fill: "#5c6675", "text-anchor": "middle",
+      transform: `rotate(-90 14 ${(h - bottom) / 2})`,
+    }, "MAC per cycle (log)"),
     text(x(knee), h - bottom + 14, knee.toFixed(1)),
     text(x(intensity), h - bottom + 26 - 12 * (Math.abs(x(intensity) - x(knee)) > 40),
       intensity.toFixed(1), "middle", { fill: "#d55e00" }),
@@ -143,9 +147,9 @@ function tensors(run) {
   const moved = ["dram_bytes_read", "dram_bytes_written"]
     .map((name) => report[name]).filter((value) => typeof value === "number");
   const needed = run.tensors.reduce((sum, each) => sum + each.bytes, 0);
-  const head = ["tensor", "shape", "format", "", "bytes", "moved", "times"].map((name) => make("th", {}, name));
+  const head = ["tensor", "shape", "format", "", "bytes needed", "bytes moved", "moved / needed"].map((name) => make("th", {}, name));
   const section = make("section", {}, make("h2", {}, "Tensors and memory traffic"),
-    make("table", {}, make("tr", {}, ...head), ...rows));
+    make("div.wide", {}, make("table", {}, make("tr", {}, ...head), ...rows)));
   if (moved.length === 2) {
     const all = moved[0] + moved[1];
     section.append(make("p.soft", {}, `${thousands(moved[0])} bytes read, ` +
@@ -176,5 +180,5 @@ function comparison() {
   const names = RUNS.map((run, number) => `${"AB"[number]}: ${run.kernel} on ${run.config}, ${run.backend}`);
   const head = ["per unit in use, on average", "A", "B", "change", ""].map((name) => make("th", {}, name));
   return make("section", {}, make("h2", {}, "Two runs compared"), make("p.soft", {}, names.join(" · ")),
-    make("table", {}, make("tr", {}, ...head), ...rows));
+    make("div.wide", {}, make("table", {}, make("tr", {}, ...head), ...rows)));
 }

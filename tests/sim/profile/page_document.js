@@ -15,10 +15,11 @@ class Node {
     this.children = [];
     this.attributes = {};
     this.listeners = {};
-    this.style = {};
+    this.style = { setProperty() {} };
     this.hidden = false;
     this.own = "";
     this.clientWidth = 900;
+    this.offsetHeight = 70;
     const names = new Set();
     this.classList = { add: (name) => names.add(name), contains: (name) => names.has(name) };
   }
@@ -52,7 +53,7 @@ class Node {
       }
       drawn[name] = (drawn[name] ?? 0) + 1;
     };
-    return new Proxy({}, { get: (own, name) => own[name] ?? count(name), set: () => true });
+    return new Proxy({}, { get: (own, name) => (name === "measureText" ? (text) => ({ width: 6 * text.length }) : own[name] ?? count(name)), set: () => true });
   }
   all() { return [this, ...this.children.flatMap((each) => (each instanceof Node ? each.all() : []))]; }
   find(tag) { return this.all().filter((each) => each.tag === tag); }
@@ -60,11 +61,12 @@ class Node {
 
 const drawn = {};
 const elements = { data: new Node("script"), head: new Node("div"), views: new Node("nav"),
-  main: new Node("main"), card: new Node("div") };
+  main: new Node("main"), card: new Node("div"), top: new Node("header") };
 elements.data.own = data;
 const frames = [];
 const world = {
   document: {
+    documentElement: new Node("html"),
     getElementById: (id) => elements[id],
     createElement: (tag) => new Node(tag),
     createElementNS: (space, tag) => new Node(tag),
@@ -75,6 +77,7 @@ const world = {
   requestAnimationFrame: (act) => frames.push(act),
   cancelAnimationFrame: () => { frames.length = 0; },
   addEventListener: (name, act) => { (world.listeners[name] ??= []).push(act); },
+  setTimeout: (act) => act(),
   URLSearchParams, console,
 };
 world.window = world;
