@@ -22,7 +22,7 @@ def add_profile(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--profile",
         metavar="FILE",
-        help="write a profile here: a page (.html), or its data (.json)",
+        help="write a profile here: a page (.html), its data (.json), or a picture (.svg)",
     )
     group.add_argument(
         "--trace", metavar="FILE.json", help="write the timeline here as trace events (Perfetto)"
@@ -78,8 +78,7 @@ def write_profile(
 
     profile = Profile(profile_of(job, compiled, report, answers, message=message))
     if args.profile:
-        text = profile.html() if args.profile.endswith(".html") else profile.json()
-        write_output(args.profile, text, where="--profile")
+        write_output(args.profile, profile.text(args.profile), where="--profile")
     if args.trace:
         write_output(args.trace, profile.trace(), where="--trace")
     for name in filter(None, (args.profile, args.trace)):

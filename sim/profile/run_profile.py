@@ -12,13 +12,14 @@ from typing import Any
 from hw.arch.errors import BadInputError, shown
 from sim.files import require_writable, write_output
 from sim.profile.page_writer import page_of
+from sim.profile.picture import picture_of
 from sim.profile.schema import check_profile, parse_profile
 from sim.profile.trace_events import trace_of
 
 __all__ = ["SUFFIXES", "Profile", "load_profile", "require_suffix"]
 
-#: Suffixes of the files of a profile: the page, and its data.
-SUFFIXES = (".html", ".json")
+#: Suffixes of the files of a profile: the page, its data, and a picture.
+SUFFIXES = (".html", ".json", ".svg")
 #: Height of the page in a notebook.
 _HEIGHT = 760
 
@@ -31,7 +32,7 @@ def require_suffix(path: str, *, where: str) -> None:
     BadInputError
     """
     if Path(path).suffix not in SUFFIXES:
-        rule = f"a file that ends in {' or '.join(SUFFIXES)}"
+        rule = f"a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         raise BadInputError(
             f"{where} must be {rule}, not {shown(path)}", where=where, value=path, rule=rule
         )
@@ -72,17 +73,31 @@ class Profile:
         """The data as JSON."""
         return json.dumps(self._data, separators=(",", ":"))
 
+    def svg(self) -> str:
+        """A picture: what every unit did over time, and the causes of its cycles."""
+        return picture_of(self._data)
+
+    def text(self, path: str) -> str:
+        """Content of a file of this name: page, data or picture, by its suffix.
+
+        Parameters
+        ----------
+        path : str
+            Ends in one of ``SUFFIXES``.
+        """
+        return {".html": self.html, ".json": self.json, ".svg": self.svg}[Path(path).suffix]()
+
     def trace(self) -> str:
         """The timeline as trace events, for Perfetto."""
         return trace_of(self._data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, or the data, by the suffix of the file.
+        """Write the page, the data or the picture, by the suffix of the file.
 
         Parameters
         ----------
         path : path
-            Ends in ``.html`` or ``.json``.
+            Ends in ``.html``, ``.json`` or ``.svg``.
 
         Raises
         ------
@@ -92,8 +107,7 @@ class Profile:
         name = os.fspath(path)
         require_suffix(name, where="path")
         require_writable(name, where="path")
-        text = self.html() if name.endswith(".html") else self.json()
-        write_output(name, text, where="path")
+        write_output(name, self.text(name), where="path")
 
     def __repr__(self) -> str:
         data = self._data
