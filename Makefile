@@ -87,8 +87,8 @@ bench: $(READY) ## utilization in three matmuls, beside that of peers
 prove: $(READY) ## every formal proof
 	$(TILEWRIGHT) prove --json build/prove.json
 
-docs: $(READY) ## the reference pages, made from the code, into build/docs/
-	.venv/bin/python -m docs.tools.pages build/docs
+docs: $(READY) ## the site: guide, reference, modules; every picture drawn anew; into build/docs/
+	$(CLEAN_ENV) .venv/bin/python -m docs.tools.site build/docs
 
 figures: $(READY) ## every generated table and computed figure, into the pages
 	$(CLEAN_ENV) .venv/bin/python -m docs.tools.update

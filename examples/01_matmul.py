@@ -1,4 +1,4 @@
-"""Tutorial 1. A product of matrices in pipelined loops, as a chip computes it.
+"""Example 1. A product of matrices in pipelined loops, as a chip computes it.
 
 `tw.metapipe(M)` divides M into blocks, of a size that the compiler chooses; `tw.metapipe(M, 64)`
 gives one. The last block may be shorter. An index such as `i` selects a tile of a tensor. While

@@ -1,4 +1,4 @@
-"""Tutorial 2. A layer in one image: product, bias, activation and residual.
+"""Example 2. A layer in one image: product, bias, activation and residual.
 
 What follows a product of its tiles is computed on the way to memory, by lanes in the same compute
 units or in units behind them. The sums never leave the chip.

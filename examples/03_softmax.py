@@ -1,4 +1,4 @@
-"""Tutorial 3. Softmax of rows: element math, functions and row statistics.
+"""Example 3. Softmax of rows: element math, functions and row statistics.
 
 A statistic such as `tw.row_max` is a tile of one column, which broadcasts along its row. Lanes
 beside the cells of a compute unit compute all of it; functions have the 16 significant bits of

@@ -1,4 +1,4 @@
-"""Tutorial 4. Statistics of rows, helper functions and options of a kernel.
+"""Example 4. Statistics of rows, helper functions and options of a kernel.
 
 A helper is a plain function: it is traced where it is called. A parameter with a default is an
 option; its value is part of the program and is given with the call, or by `--set eps=0.001`.

@@ -1,4 +1,4 @@
-"""Tutorial 5. int8 products with exact sums, stored as int32 or saturated to int8.
+"""Example 5. int8 products with exact sums, stored as int32 or saturated to int8.
 
 Every rounding is written down: a product of int8 tiles is int32, and only `.to` or a store makes
 it narrower.

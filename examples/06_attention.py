@@ -1,4 +1,4 @@
-"""Tutorial 6. Attention of whole rows: two products with a softmax between them.
+"""Example 6. Attention of whole rows: two products with a softmax between them.
 
 Scores of a block of queries against all keys fit on the chip, so the softmax is printed as in a
 lecture.

@@ -1,4 +1,4 @@
-"""Tutorial 7. FlashAttention: one pass over the keys, any number of them, in one image.
+"""Example 7. FlashAttention: one pass over the keys, any number of them, in one image.
 
 Maximum, sum and result of each query are carried from block to block. The compiler finds this by
 what is computed, and joins both products by the softmax circuits of the compute units: no score

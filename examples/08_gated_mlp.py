@@ -1,4 +1,4 @@
-"""Tutorial 8. A kernel of three products: the compiler divides it into parts.
+"""Example 8. A kernel of three products: the compiler divides it into parts.
 
 No image of the chip computes all of it, so parts run one after another in one launch list, and
 values pass between them through memory. The report says which.

@@ -1,4 +1,4 @@
-"""Tutorial 9. A chip of your own: a larger mesh, with more units, for the same kernel.
+"""Example 9. A chip of your own: a larger mesh, with more units, for the same kernel.
 
 Every parameter can be changed (`tilewright config small --toml` prints them). Compiling for a
 chip needs none of its Verilog: the machine model says how many cycles a program takes on it.

@@ -1,4 +1,4 @@
-"""Tutorial 10. A decoder layer of a Llama: parts in one launch list, and caches that they fill.
+"""Example 10. A decoder layer of a Llama: parts in one launch list, and caches that they fill.
 
 The layer stores the key and value of a token in caches in memory, behind those of `past` others,
 and attends to all of them. The next token needs another program: `with_options` compiles it.
@@ -17,7 +17,7 @@ def normed(x, gain):
 
 
 def attend(q, K, V):
-    """Attention to all keys, as in tutorial 7."""
+    """Attention to all keys, as in example 7."""
     m, l, o = tw.full(q.rows, 1, -(2.0**20)), tw.zeros(q.rows, 1), tw.zeros(q.rows, V.shape[1])
     for j in tw.metapipe(K.shape[0]):
         s = q @ tw.load_tile(K[j, :]).T * K.shape[1] ** -0.5

@@ -1,4 +1,4 @@
-"""The tutorials in examples: each runs as its reader runs it, and what it runs is verified."""
+"""The programs in examples: each runs as its reader runs it, and what it runs is verified."""
 
 import runpy
 from pathlib import Path
@@ -30,10 +30,10 @@ def test_examples_are_short_and_in_order():
     for number, path in enumerate(EXAMPLES, 1):
         lines = path.read_text().splitlines()
         assert len(lines) <= 60, path.name
-        assert lines[0].startswith(f'"""Tutorial {number}. '), path.name
+        assert lines[0].startswith(f'"""Example {number}. '), path.name
 
 
-def test_softmax_of_the_tutorial_is_as_accurate_as_its_functions(seed):
+def test_softmax_of_the_example_is_as_accurate_as_its_functions(seed):
     softmax = runpy.run_path(str(EXAMPLES[2]))["softmax"]
     scores = np.random.default_rng(seed).normal(size=(37, 90)).astype(bf16.dtype)
     error = np.abs(softmax(scores, out=fp32) - softmax.reference(scores.astype(np.float64))).max()

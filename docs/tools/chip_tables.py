@@ -12,10 +12,8 @@ from docs.tools.reports import report
 from hw.arch.config import ChipConfig
 from hw.arch.config import named as configurations
 from hw.numeric.formats import bf16
-from sim.run.api import compile_kernel as compile_and_place
 from sw.compiled import Compiled
 from sw.compiler import compile_kernel
-from sw.kernels.flash_attention import flash_attention
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
 from sw.language import Kernel, Schedule
@@ -24,7 +22,6 @@ from sw.passes.route import route
 from sw.prove import prove
 
 __all__ = [
-    "attention_picture",
     "SEEDS",
     "epilogues",
     "links",
@@ -191,14 +188,6 @@ def links() -> str:
             yield text, f"`{name}`", *counts
 
     return table(("product, grid", "chip", "links, 3 tracks", "2 tracks"), rows())
-
-
-def attention_picture() -> str:
-    """Attention of 1,024 queries to 1,024 keys, placed and routed on `small`: SVG."""
-    program = compile_and_place(
-        flash_attention, "small", dtype=bf16, H=1, G=1, M=1024, S=1024, D=128
-    )
-    return program.map() + "\n"
 
 
 def steps() -> str:

@@ -25,7 +25,7 @@ from hw.numeric.formats import format_table
 from sim.profile.schema import field_rows
 from sw.ir.element_operations import element_table
 
-__all__ = ["GENERATED", "PICTURES", "Generated"]
+__all__ = ["GENERATED", "Generated"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +96,4 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "area-tma": Generated("docs/tma_unit.md", area_tables.tma),
         "area-operations": Generated("docs/numerics.md", area_tables.operations),
     }
-)
-
-#: Pictures by file: the text of each.
-PICTURES: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {"docs/flash_attention.svg": chip_tables.attention_picture}
 )

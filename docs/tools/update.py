@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import tempfile
+from pathlib import Path
 
 from docs.tools.blocks import replaced
 from docs.tools.figures import ROOT, figures
-from docs.tools.generated import GENERATED, PICTURES
+from docs.tools.gallery import COMMITTED, PICTURES, draw
+from docs.tools.generated import GENERATED
+from docs.tools.site_pages import GUIDE
+from docs.tools.walkthrough import rewritten
 
 __all__ = ["main", "update"]
 
@@ -39,6 +45,8 @@ def update(page: str, *, slow: bool) -> bool:
     # Read last: what is made above may take minutes, in which the page may be edited.
     path = ROOT / page
     before = text = path.read_text(encoding="utf-8")
+    if slow and page.startswith(f"{GUIDE}/"):
+        text = rewritten(path)
     for name, content in contents.items():
         text = replaced(text, name, content)
     for figure, values in computed.items():
@@ -55,13 +63,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out what runs or emits a chip")
     args = parser.parse_args()
     pages = {block.page for block in GENERATED.values()} | {figure.page for figure in figures()}
+    pages |= {file.relative_to(ROOT).as_posix() for file in (ROOT / GUIDE).rglob("*.md")}
     for page in sorted(args.page or pages):
         changed = update(page, slow=not args.quick)
         print(f"{page}: {'written' if changed else 'as it was'}", flush=True)
     if not args.page:
-        for file, make in PICTURES.items():
-            (ROOT / file).write_text(make(), encoding="utf-8")
-            print(f"{file}: written", flush=True)
+        with tempfile.TemporaryDirectory() as work:
+            for name, file in draw(Path(work), COMMITTED).items():
+                shutil.copy(file, ROOT / PICTURES / name)
+                print(f"{PICTURES}/{name}: written", flush=True)
 
 
 if __name__ == "__main__":

@@ -128,5 +128,5 @@ cd "$(dirname "$0")"
 "${{YOSYS:-yosys}}" -q -p "read_verilog {name}_modules.v {name}.v; \\
   synth_ecp5 -top {name} -json {name}.json; tee -o {name}.stat stat"
 "${{NEXTPNR:-nextpnr-ecp5}}" --85k --package CABGA756 --out-of-context --freq {_MHZ} \\
-  --json {name}.json --report {name}.report.json
+  --timing-allow-fail --json {name}.json --report {name}.report.json
 """

@@ -17,6 +17,8 @@ __all__ = ["LIBRARY", "Product", "build_parts"]
 _FLAGS = (
     "--cc --no-timing --x-initial unique --default-language 1364-2005 -O3 --output-split 5000"
 ).split()
+#: A recorded signal stays whole, so fields of it that drive one another look like a loop.
+_TRACED = ("--trace-vcd", "-Wno-UNOPTFLAT")
 _CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
 _JOBS = 2
 #: Modules that are not inlined. The rows of an array are most of a PCU: inlined into the tile,
@@ -162,7 +164,7 @@ def build_parts(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    options = ["--trace-vcd"] if waves else []
+    options = list(_TRACED) if waves else []
     sources = ["verilated", "verilated_threads", *product.runtime]
     sources += ["verilated_vcd_c"] if waves else []
 

@@ -1,4 +1,4 @@
-"""Picture of a profile for a page of text: what every unit did over time, and its causes, as SVG."""
+"""Picture of a profile, as SVG: what every unit did over time, and the causes of its cycles."""
 
 from __future__ import annotations
 

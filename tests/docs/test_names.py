@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.fences import PAGES
+from tests.docs.fences import GUIDE, PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -44,7 +44,7 @@ def unknown(text):
                 yield name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES + GUIDE, ids=lambda page: page.name)
 def test_a_page_names_what_is_there(page):
     assert list(unknown(page.read_text(encoding="utf-8"))) == []
 

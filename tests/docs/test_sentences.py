@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs.tools.blocks import without_blocks
-from tests.docs.fences import PAGES
+from tests.docs.fences import GUIDE, PAGES
 
 WORDS = 45
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -39,7 +39,7 @@ def too_long(text, words=WORDS):
             yield count, sentence
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES + GUIDE, ids=lambda page: page.name)
 def test_no_sentence_is_too_long(page):
     assert list(too_long(page.read_text(encoding="utf-8"))) == []
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from docs.tools.gallery import PICTURES, commands
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -49,8 +51,12 @@ def links():
 
 
 def test_every_link_leads_to_a_file():
+    # A picture that the gallery draws is there when the site is built.
+    drawn = {ROOT / PICTURES / name for name in commands()}
     assert [
-        (page.name, target) for page, target in links() if not (page.parent / target).exists()
+        (page.name, target)
+        for page, target in links()
+        if not (page.parent / target).exists() and (page.parent / target).resolve() not in drawn
     ] == []
 
 

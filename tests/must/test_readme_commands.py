@@ -25,6 +25,22 @@ def commands():
     return [line.partition("#")[0].strip() for line in lines if line.strip()]
 
 
+def shown(command):
+    """Output that the page shows of a command: the first report behind its block."""
+    found = [fence for fence in fences() if of_the_readme(fence)]
+    if command == "make run" or "attention.html" in command:
+        at = next(n for n, fence in enumerate(found) if command in fence.text)
+        return next(fence.text for fence in found[at:] if "VERIFIED" in fence.text)
+    return ""
+
+
+def test_a_report_is_that_of_the_command_before_it():
+    first = "matmul of M = 256", "flash_attention of H = 1"
+    reports = [shown(command) for command in commands() if shown(command)]
+    assert [any(text in report for text in first) for report in reports] == [True, True]
+    assert shown("make run").startswith(first[0])
+
+
 def test_there_are_commands_to_try():
     found = commands()
     assert {"make run", "make test"} <= set(found) and len(found) > 10
@@ -36,11 +52,9 @@ def test_there_are_commands_to_try():
 @pytest.mark.parametrize("command", [each for each in commands() if each != "make test"])
 def test_a_command_of_the_readme(command, heavy, figure):
     said = run_in(ROOT, shlex.split(command))
-    if command == "make run":
-        shown = next(text for text in blocks("text") if "VERIFIED" in text)
-        # What is printed is what the page shows, but for the times.
-        exact = [line for line in shown.splitlines() if "simulated" not in line]
-        assert all(line in said.splitlines() for line in exact)
+    # What is printed is what the page shows, but for the times.
+    exact = [line for line in shown(command).splitlines() if "simulated" not in line]
+    assert all(line in said.splitlines() for line in exact)
     if " run " in command:
         assert "VERIFIED" in said
     figure(f"{len(commands())} commands")

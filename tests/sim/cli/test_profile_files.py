@@ -40,7 +40,10 @@ def test_two_profiles_are_compared(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([*EMULATED, "--profile", "a.txt"], "--profile must be a file that ends in .html, .json or .svg"),
+        (
+            [*EMULATED, "--profile", "a.txt"],
+            "must be a file that ends in .html, .json or .svg",
+        ),
         ([*RUN, "--backend", "golden", "--profile", "a.html"], "not be given with back end golden"),
         ([*RUN, "--backend", "golden", "--trace", "a.json"], "--trace must not be given with"),
         ([*EMULATED, "--profile", "a.json", "--trace", "a.json"], "must be a file of its own"),

@@ -96,7 +96,9 @@ def test_what_has_no_profile_is_refused(result, tmp_path):
     for each in (golden, copy.copy(result)):
         with pytest.raises(tw.BadInputError, match="Profile must be of the result that a run"):
             each.profile()
-    with pytest.raises(tw.BadInputError, match="path must be a file that ends in .html, .json or .svg"):
+    with pytest.raises(
+        tw.BadInputError, match="path must be a file that ends in .html, .json or .svg"
+    ):
         result.profile().save(tmp_path / "run.txt")
     with pytest.raises(tw.BadInputError, match="A.json must be a file that can be read"):
         load_profile(tmp_path / "none.json", where="A.json")
