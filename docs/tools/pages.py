@@ -7,14 +7,15 @@ the ports of a component. Both are set right here.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
+import html
 import importlib
 import pkgutil
+import posixpath
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,13 +26,17 @@ import pdoc.doc
 import pdoc.render
 import pdoc.render_helpers
 
-__all__ = ["PACKAGES", "main", "modules", "render", "write"]
+__all__ = ["PACKAGES", "linked", "modules", "render", "write"]
 
 #: What the reference covers.
 PACKAGES = ("hw", "gen", "sw", "sim", "tilewright")
 
 # Rendered as a list like `Attributes`, and used by no docstring of ours.
 _LISTED = "Other Parameters"
+_PLACE = re.compile(r' id="([^"]+)"')
+_LINK = re.compile(
+    r'<a [^>]*?href="(?P<file>[^"#:]*)#(?P<place>[^"]+)"[^>]*>(?P<text>.*?)</a>', re.S
+)
 _MEMBERS = re.compile(r"^([ \t]*)Members\n[ \t]*-+$", re.MULTILINE)
 
 
@@ -99,6 +104,28 @@ def render(names: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield "search.js", pdoc.render.search_index(documented)
 
 
+def linked(pages: Mapping[str, str]) -> dict[str, str]:
+    """Pages without links to places that none has: pdoc links to private names, and shows none.
+
+    Parameters
+    ----------
+    pages : mapping of str to str
+        Text by file.
+    """
+    places = {name: set(_PLACE.findall(text)) for name, text in pages.items()}
+
+    def followed(page: str, found: re.Match[str]) -> str:
+        target = page
+        if found["file"]:
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), found["file"]))
+        known = target not in places or html.unescape(found["place"]) in places[target]
+        return found[0] if known else found["text"]
+
+    return {
+        name: _LINK.sub(functools.partial(followed, name), text) for name, text in pages.items()
+    }
+
+
 def write(folder: Path) -> int:
     """Write the page of every module, the index and the search below a folder.
 
@@ -107,20 +134,8 @@ def write(folder: Path) -> int:
     int
         Number of modules.
     """
-    for name, text in render(modules()):
+    for name, text in linked(dict(render(modules()))).items():
         page = folder / name
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
     return len(modules())
-
-
-def main() -> None:
-    """Write the pages below the folder that the command line names."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    print(f"{write(folder)} pages below {folder}")
-
-
-if __name__ == "__main__":
-    main()

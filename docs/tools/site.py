@@ -90,6 +90,9 @@ def build(folder: Path) -> int:
         )
         config.nav = navigation(config.nav, pages)
         build_site(config)
+    # Pages for a server: an answer to addresses that are not there, and a list for crawlers.
+    for name in ("404.html", "sitemap.xml", "sitemap.xml.gz"):
+        (folder / name).unlink()
     return len(pages)
 
 

@@ -201,7 +201,7 @@ def _key_text(key: object) -> str:
 def local(*dims: int, dtype: object, spill: bool = False) -> TensorView:
     """Make a tensor that is no argument of the kernel; called outside all loops.
 
-    It is stored whole before the loop that loads it ([docs/language.md](Local tensors)).
+    It is stored whole before the loop that loads it (docs/language.md, Local tensors).
 
     Parameters
     ----------

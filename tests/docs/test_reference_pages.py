@@ -6,7 +6,7 @@ from html import unescape
 from pathlib import Path
 
 import sw.language
-from docs.tools.pages import PACKAGES, modules, render
+from docs.tools.pages import PACKAGES, linked, modules, render
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,3 +58,15 @@ def test_ports_are_a_list():
     listed = re.findall(r"<li>(?:<p>)?<strong>(\w+)", members)
     assert {"i_descriptor_write", "o_loaded", "axi", "o_error"} <= set(listed)
     assert "Other Parameters" not in html
+
+
+def test_a_link_to_a_place_that_no_page_has_is_its_text():
+    pages = {
+        "a/b.html": '<a href="#x">x</a> <a class="c" href="#_y">y</a> <a href="../c.html#z">z</a>'
+        ' <a href="../c.html#_w">w</a> <a href="https://x.org/#q">q</a> <p id="x">',
+        "c.html": '<p id="z">',
+    }
+    assert linked(pages)["a/b.html"] == (
+        '<a href="#x">x</a> y <a href="../c.html#z">z</a> w <a href="https://x.org/#q">q</a>'
+        ' <p id="x">'
+    )

@@ -80,10 +80,8 @@ def faults(folder):
             elif not address.startswith("data:") and (wrong := _missing(pages, file, address)):
                 yield wrong
         for address in page.links:
-            # The page for addresses that are not there is shown at any address.
-            if not urlsplit(address).scheme and file.name != "404.html":
-                if wrong := _missing(pages, file, address):
-                    yield wrong
+            if not urlsplit(address).scheme and (wrong := _missing(pages, file, address)):
+                yield wrong
     for file in sorted(folder.rglob("*.css")):
         for address in re.findall(r"(?:url\(|@import )[\"']?([^)\"']+)", file.read_text()):
             if urlsplit(address).scheme not in ("", "data"):
