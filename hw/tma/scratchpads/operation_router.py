@@ -104,10 +104,12 @@ class OperationRouter(Component):
             for each in ports
         }
         # The last assignment wins: the first port that wants the bank, beyond the one served.
-        for behind in (False, True):
-            for each in reversed(ports):
-                with m.If(wants[each] & (each > served) if behind else wants[each]):
-                    m.d.comb += chosen.eq(each)
+        for each in reversed(ports):
+            with m.If(wants[each]):
+                m.d.comb += chosen.eq(each)
+        for each in reversed(ports[ports[0] == 0 :]):
+            with m.If(wants[each] & (served < each)):
+                m.d.comb += chosen.eq(each)
         m.d.comb += target.valid.eq(Cat(wants.values()).any())
         with m.Switch(chosen):
             for each in ports:
