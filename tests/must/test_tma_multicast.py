@@ -11,6 +11,8 @@ from hw.arch.descriptor import Swizzle
 from hw.arch.tma_sizes import TmaSizes
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
+from tests.hw.tma.campaign.random_boxes import in_turn
+from tests.hw.tma.campaign.random_modes import MODES, Decks
 from tests.hw.tma.model import box_load, random_bytes
 from tests.hw.tma.scratchpads.pads_bench import (
     AT,
@@ -21,8 +23,6 @@ from tests.hw.tma.scratchpads.pads_bench import (
     filled,
     pads_bench,
 )
-from tests.hw.tma.standalone.random_boxes import in_turn
-from tests.hw.tma.standalone.random_modes import MODES, Decks
 from tests.hw.tma.standalone.unit_bench import UnitBench, swizzled_places
 
 _COMMANDS = 60

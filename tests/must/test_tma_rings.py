@@ -5,6 +5,8 @@ import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.tma.barriers.barrier_layouts import BarrierOperation
+from hw.tma.scratchpads.local_memory import users_of
+from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.host_port.chain_actors import AT, operate, start, wait
 from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.top_bench import OKAY, TopBench
@@ -18,12 +20,15 @@ pytestmark = pytest.mark.must("tma-b", goal="every item of the list and every re
 
 
 class RingOfBoxes:
-    """A chain that loads boxes of rows into a ring, and a consumer that works on each."""
+    """A chain that loads boxes of rows into a ring, and a consumer that works on each.
 
-    def __init__(self, stages, rows, height, *, seed=1, latency=20):
+    Of several scratchpads the ring is in the first one.
+    """
+
+    def __init__(self, stages, rows, height, *, seed=1, latency=20, pads=1):
         data = random_bytes(seed, _BASE + rows * _ROW)
         memory = {"readable": [(AT, len(data))], "latency": latency}
-        self.bench = TopBench(data, barriers=32, seed=seed, **memory)
+        self.bench = TopBench(data, barriers=32, seed=seed, pads=pads, **memory)
         self.bench.describe(
             AT,
             Descriptor(
@@ -39,6 +44,8 @@ class RingOfBoxes:
         self.box = height * _ROW
         #: Cycles of each wait of the consumer.
         self.waited = []
+        #: Bytes of each scratchpad at the end.
+        self.contents = []
         self._ready = False
 
     def wanted(self, tile):
@@ -47,7 +54,11 @@ class RingOfBoxes:
         inside = self.bench.data[first : _BASE + self.rows * _ROW][: self.box]
         return inside.tobytes().ljust(self.box, b"\0")
 
-    def run(self, work_cycles, *, compared=True):
+    def run(self, work_cycles, *, compared=True, home=0, meanwhile=None):
+        """Pass all tiles; the user of scratchpad ``home`` frees the slots.
+
+        ``meanwhile`` is what the host does beside the chain, and ends with its own completions.
+        """
         bench, stages = self.bench, self.stages
         done = []
 
@@ -71,7 +82,7 @@ class RingOfBoxes:
                     assert got == self.wanted(tile), tile
                 for _ in range(work_cycles):
                     await ctx.tick()
-                await operate(bench, ctx, BarrierOperation.ARRIVE, _EMPTY + slot)
+                await operate(bench, ctx, BarrierOperation.ARRIVE, _EMPTY + slot, home=home)
                 done.append(tile)
 
         async def host(ctx):
@@ -82,9 +93,13 @@ class RingOfBoxes:
             loops = [(1, self.tiles, self.height)]
             given = await start(bench, ctx, loops, barrier=0, empty=_EMPTY, **options)
             assert given == OKAY
+            if meanwhile is not None:
+                await meanwhile(ctx)
             assert await bench.completion(ctx) == (5, 0)
             while len(done) < self.tiles:
                 await ctx.tick()
+            for pad in range(len(users_of(bench.top))):
+                self.contents.append(await bench.content(ctx, pad=pad))
 
         bench.simulator.add_testbench(clock, background=True)
         bench.run(host, consumer)
@@ -149,3 +164,38 @@ def test_a_ragged_length_of_250_counts_the_bytes_of_whole_boxes(stages, height):
     ring = RingOfBoxes(stages, rows=250, height=height)
     ring.run(3)
     assert not np.frombuffer(ring.wanted(ring.tiles - 1), np.uint8)[-_ROW:].any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stages", [1, 3])
+def test_h100_1_a_ring_in_a_unit_with_several_scratchpads(stages):
+    """A user of another one frees the slots; loads to the others pass between the chain's steps."""
+    ring = RingOfBoxes(stages, rows=40, height=2, pads=3)
+    bench, local, barrier = ring.bench, 1024, 9
+    at = [(0, 6 * number) for number in range(3)]
+
+    async def meanwhile(ctx):
+        for pad in (1, 2):
+            await bench.operate(ctx, BarrierOperation.INIT, barrier, arrivals=1, pad=pad)
+        await bench.write(ctx, "DESTINATIONS", mask=0b110)
+        steps = []
+        for number, corner in enumerate(at):
+            fields = {"id": 20 + number, "local": local + number * ring.box, "barrier": barrier}
+            assert await bench.submit(ctx, TmaOperation.LOAD, AT, corner, **fields) == OKAY
+            assert await bench.completion(ctx) == (20 + number, 0)
+            steps.append(await bench.read(ctx, "CHAIN_STEPS"))
+        assert 0 < steps[0] < steps[-1] < ring.tiles
+        for pad in range(3):
+            counts = BarrierOperation.PENDING_COUNT
+            answer = await bench.operate(ctx, counts, barrier, pad=pad)
+            loaded = len(at) * ring.box if pad else 0
+            assert (answer["phase"], answer["error"]) == (0, 0)
+            assert await bench.read(ctx, "BARRIER_TX") == -loaded % (1 << 32)
+
+    ring.run(5, home=1, meanwhile=meanwhile)
+    for pad in (1, 2):
+        wanted = np.zeros(bench.capacity, np.uint8)
+        for number, (_, row) in enumerate(at):
+            box = np.frombuffer(ring.wanted(row // ring.height), np.uint8)
+            wanted[local + number * ring.box :][: ring.box] = box
+        assert np.array_equal(ring.contents[pad], wanted), pad

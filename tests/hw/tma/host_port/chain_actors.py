@@ -1,5 +1,6 @@
 """Host and accelerator of a TMA unit whose commands come from a chain."""
 
+from hw.tma.scratchpads.local_memory import users_of
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.standalone.top_bench import OKAY
 
@@ -40,9 +41,9 @@ async def start(
     )
 
 
-async def operate(bench, ctx, operation, barrier, *, arrivals=1):
-    """An operation at the port of the accelerator."""
-    port = bench.top.i_operations[0]
+async def operate(bench, ctx, operation, barrier, *, arrivals=1, home=0):
+    """An operation at the port of a scratchpad's user, on the barriers of the first scratchpad."""
+    port = users_of(bench.top)[home].i_operations[0]
     ctx.set(port.payload.operation, operation)
     ctx.set(port.payload.barrier, barrier)
     ctx.set(port.payload.arrivals, arrivals)

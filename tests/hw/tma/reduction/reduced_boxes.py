@@ -9,7 +9,7 @@ from hw.numeric.formats import named
 from hw.numeric.reference import cast
 from tests.hw.tma.model import box_elements
 
-__all__ = ["NUMBERS", "box_reduce", "reduced"]
+__all__ = ["NUMBERS", "box_reduce", "elements_reduce", "reduced"]
 
 #: numpy's type of each integer format.
 NUMBERS = {
@@ -41,8 +41,13 @@ def reduced(operation, format, memory, stored):
 
 def box_reduce(memory, descriptor, coordinates, box, operation):
     """Combine the box with the memory; elements outside the tensor are dropped."""
-    size = descriptor.format.bytes
     flat, offsets = box_elements(descriptor, coordinates)
+    elements_reduce(memory, descriptor, flat, offsets, box, operation)
+
+
+def elements_reduce(memory, descriptor, flat, offsets, box, operation):
+    """Combine elements of the box, by their numbers, with those at offsets in the tensor."""
+    size = descriptor.format.bytes
     places = (descriptor.base + offsets)[:, None] + np.arange(size)
     old = np.ascontiguousarray(memory[places]).reshape(-1)
     new = np.ascontiguousarray(box.reshape(-1, size)[flat]).reshape(-1)

@@ -34,9 +34,10 @@ class ReductionStand(Component):
     With ``broken`` every page is granted at once, whoever holds it.
     """
 
-    def __init__(self, units: int) -> None:
+    def __init__(self, units: int, sizes: TmaSizes = REDUCTION_SIZES) -> None:
         self._units = units
-        self._stand = UnitStand(REDUCTION_SIZES, reduces=True)
+        self._sizes = sizes
+        self._stand = UnitStand(sizes, reduces=True)
         members = self._stand.signature.members
         super().__init__(
             {
@@ -53,11 +54,11 @@ class ReductionStand(Component):
     def elaborate(self, platform):
         m = Module()
         interlock = ReductionInterlock(
-            ports=max(2, self._units), address_bits=REDUCTION_SIZES.address_bits
+            ports=max(2, self._units), address_bits=self._sizes.address_bits
         )
         m.submodules.interlock = shared(interlock)
         for number in range(self._units):
-            stand = self._stand if number == 0 else UnitStand(REDUCTION_SIZES, reduces=True)
+            stand = self._stand if number == 0 else UnitStand(self._sizes, reduces=True)
             m.submodules[f"unit{number}"] = shared(stand)
             for name, member in stand.signature.members.items():
                 if name == "interlock":

@@ -17,12 +17,12 @@ from hw.tma.barriers.barrier_layouts import (
 )
 from hw.tma.standalone.unit_commands import TmaOperation, completion_layout, unit_command_layout
 from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
-from tests.hw.tma.standalone.unit_stand import ANSWER, OPERATION
+from tests.hw.tma.standalone.unit_stand import ANSWER, operation_of, user_port
 from tests.native.native_memory import NativeMemory, Violation
 from tests.native.port_glue import words_of
 from tests.native.stream_model import StreamModel, Words
 
-__all__ = ["NativeUnit", "UnitCommand", "UnitRun"]
+__all__ = ["NativeUnit", "UnitCommand", "UnitRun", "UserActions"]
 
 #: Cycles without a handshake after which a run counts as a hang.
 _PATIENCE = 20_000
@@ -39,6 +39,28 @@ class UnitCommand:
 
 
 @dataclasses.dataclass(frozen=True)
+class UserActions:
+    """What the user of a scratchpad does while commands run.
+
+    Parameters
+    ----------
+    operations : sequence of mappings
+        Operations at barriers, by field.
+    writes : sequence of (int, array of uint8)
+        Number and content of each vector written.
+    reads : sequence of int
+        Numbers of the vectors read.
+    stall : float
+        Probability per cycle that none of them begins, each by itself.
+    """
+
+    operations: Sequence[Mapping[str, Any]] = ()
+    writes: Sequence[tuple[int, np.ndarray]] = ()
+    reads: Sequence[int] = ()
+    stall: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
 class UnitRun:
     """What a run of commands has shown.
 
@@ -48,11 +70,17 @@ class UnitRun:
         Identifier and code of each completion, in order.
     first_command, last_completion : int
         Cycles of the first command accepted and of the last completion.
+    answers : list of lists of dict
+        Answers to the operations of each user, by field.
+    read : list of arrays of uint8
+        Vectors that each user has read.
     """
 
     completions: list[tuple[int, int]]
     first_command: int
     last_completion: int
+    answers: list[list[dict[str, int]]]
+    read: list[np.ndarray]
 
 
 def _packed(layout: data.StructLayout, fields: Mapping[str, Any]) -> int:
@@ -73,6 +101,10 @@ def _rows(payloads: Sequence[int], bits: int) -> Words:
     size = 4 * words_of(bits)
     raw = b"".join(payload.to_bytes(size, "little") for payload in payloads)
     return np.frombuffer(raw, "<u4").reshape(-1, size // 4)
+
+
+def _bytes(words: Words) -> np.ndarray:
+    return np.ascontiguousarray(words).view(np.uint8).reshape(-1)
 
 
 def _completions(words: Words) -> list[tuple[int, int]]:
@@ -110,7 +142,9 @@ class NativeUnit:
         self._name = name
         self._sizes = sizes
         self._beat = sizes.width_bits // 8
-        self._commands = unit_command_layout(sizes.address_bits)
+        self._commands = unit_command_layout(sizes.address_bits, sizes.scratchpads)
+        self._operations = operation_of(sizes)
+        self._writes = scratchpad_write_layout(sizes.width_bits, sizes.vectors)
         self.memory = memory
         model.attach(f"{name}_axi", memory)
 
@@ -120,11 +154,12 @@ class NativeUnit:
         *,
         command_stall: float = 0.0,
         completion_stall: float = 0.0,
+        users: Sequence[UserActions] = (),
     ) -> UnitRun:
         """Give commands, one per cycle while the unit takes them, and wait for all completions.
 
         The identifier of a command is its number. Cycles count from reset; the memory has the
-        cycles of its beats.
+        cycles of its beats. Meanwhile the users of the first scratchpads do what is given.
 
         Raises
         ------
@@ -135,19 +170,38 @@ class NativeUnit:
             If nothing moves any more.
         """
         sent, taken = f"{self._name}_i_commands", f"{self._name}_o_completions"
-        crossed = self._model.run(
-            {sent: self.words(commands)},
-            {taken: len(commands)},
-            stalls={sent: command_stall, taken: completion_stall},
-            quiet_cycles=_PATIENCE,
-        )
+        inputs, expected = {sent: self.words(commands)}, {taken: len(commands)}
+        stalls = {sent: command_stall, taken: completion_stall}
+        for pad, user in enumerate(users):
+            given = {
+                self._port("i_operations", pad): self._operation_words(user.operations),
+                self._port("i_writes", pad): self._write_words(user.writes),
+                self._port("i_reads", pad): np.array(user.reads, np.uint32).reshape(-1, 1),
+            }
+            inputs |= given
+            stalls |= dict.fromkeys(given, user.stall)
+            expected[self._port("o_answers", pad)] = len(user.operations)
+            expected[self._port("o_data", pad)] = len(user.reads)
+        crossed = self._model.run(inputs, expected, stalls=stalls, quiet_cycles=_PATIENCE)
         self.check()
         completions = crossed[taken]
         return UnitRun(
             _completions(completions.words),
             crossed[sent].first_cycle,
             completions.last_cycle,
+            [
+                [_fields(ANSWER, row) for row in crossed[self._port("o_answers", pad)].words]
+                for pad in range(len(users))
+            ],
+            [
+                _bytes(crossed[self._port("o_data", pad)].words).reshape(-1, self._beat)
+                for pad in range(len(users))
+            ],
         )
+
+    def _port(self, name: str, pad: int) -> str:
+        """Name of a port of the user of a scratchpad."""
+        return f"{self._name}_{user_port(name, pad)}"
 
     def give(self, commands: Sequence[UnitCommand]) -> None:
         """Give commands, as `run` does, and leave their completions."""
@@ -183,46 +237,57 @@ class NativeUnit:
         ]
         return _rows(payloads, self._commands.size)
 
-    def fill(self, content: np.ndarray, start: int = 0) -> None:
-        """Write whole vectors of the scratchpad, from an address on."""
-        layout = scratchpad_write_layout(self._sizes.width_bits, self._sizes.vectors)
+    def fill(self, content: np.ndarray, start: int = 0, *, pad: int = 0) -> None:
+        """Write whole vectors of a scratchpad, from an address on."""
+        vectors = enumerate(content.reshape(-1, self._beat), start // self._beat)
+        self._model.run({self._port("i_writes", pad): self._write_words(list(vectors))}, {})
+
+    def _write_words(self, writes: Sequence[tuple[int, np.ndarray]]) -> Words:
+        """Payloads that write whole vectors."""
         strobe = (1 << self._beat) - 1
         payloads = [
             _packed(
-                layout,
+                self._writes,
                 {
-                    "vector": start // self._beat + number,
+                    "vector": number,
                     "data": int.from_bytes(vector.tobytes(), "little"),
                     "strobe": strobe,
                 },
             )
-            for number, vector in enumerate(content.reshape(-1, self._beat))
+            for number, vector in writes
         ]
-        self._model.run({f"{self._name}_i_writes": _rows(payloads, layout.size)}, {})
+        return _rows(payloads, self._writes.size)
 
-    def dump(self) -> np.ndarray:
-        """All bytes of the scratchpad."""
-        reads, answers = f"{self._name}_i_reads", f"{self._name}_o_data"
+    def dump(self, *, pad: int = 0) -> np.ndarray:
+        """All bytes of a scratchpad."""
+        reads, answers = self._port("i_reads", pad), self._port("o_data", pad)
         numbers = np.arange(self._sizes.vectors, dtype=np.uint32).reshape(-1, 1)
         crossed = self._model.run({reads: numbers}, {answers: len(numbers)})
-        return np.ascontiguousarray(crossed[answers].words).view(np.uint8).reshape(-1)
+        return _bytes(crossed[answers].words)
 
     def operate(self, operation: BarrierOperation, barrier: int, **fields: int) -> dict[str, int]:
         """Apply an operation at a barrier; its answer by field, unsigned."""
         (answer,) = self.operate_all([{"operation": operation, "barrier": barrier} | fields])
         return answer
 
-    def operate_all(self, operations: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
-        """Apply operations at barriers, one per cycle; their answers by field, unsigned."""
-        given, answers = f"{self._name}_i_operations", f"{self._name}_o_answers"
+    def operate_all(
+        self, operations: Sequence[Mapping[str, Any]], *, pad: int = 0
+    ) -> list[dict[str, int]]:
+        """Apply operations at a port of barriers, one per cycle; their answers, unsigned."""
+        given, answers = self._port("i_operations", pad), self._port("o_answers", pad)
+        words = self._operation_words(operations)
+        crossed = self._model.run({given: words}, {answers: len(words)})
+        return [_fields(ANSWER, row) for row in crossed[answers].words]
+
+    def _operation_words(self, operations: Sequence[Mapping[str, Any]]) -> Words:
+        """Payloads of operations; what is no `BarrierOperation` has the code 15."""
         payloads = [
-            _packed(OPERATION, {**each, "operation": getattr(each["operation"], "value", 15)})
+            _packed(
+                self._operations, {**each, "operation": getattr(each["operation"], "value", 15)}
+            )
             for each in operations
         ]
-        crossed = self._model.run(
-            {given: _rows(payloads, OPERATION.size)}, {answers: len(payloads)}
-        )
-        return [_fields(ANSWER, row) for row in crossed[answers].words]
+        return _rows(payloads, self._operations.size)
 
     def wait(self, barrier: int, parity: int, cycles: int = 0) -> dict[str, int]:
         """Wait for the phase of a parity, for some cycles; the result by field."""

@@ -1,7 +1,7 @@
 """A stand-alone TMA unit as native models need it: streams only, and the checker of AXI4."""
 
 from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch import limits
@@ -19,15 +19,16 @@ from hw.tma.barriers.barrier_layouts import (
     barrier_wait_layout,
 )
 from hw.tma.reduction.reduction_interlock import interlock_signature
+from hw.tma.scratchpads.local_memory import routed_operation_layout, users_of
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import completion_layout, unit_command_layout
 from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
 
-__all__ = ["ANSWER", "OPERATION", "STAND_SIZES", "UnitStand"]
+__all__ = ["ANSWER", "STAND_SIZES", "UnitStand", "operation_of", "user_port"]
 
 _MOST = {"arrivals": limits.BARRIER_ARRIVALS.high, "tx_bytes": limits.BARRIER_TX_BYTES.high}
-#: Layouts of what the user's port of the barriers takes and answers.
-OPERATION, ANSWER = barrier_operation_layout(**_MOST), barrier_answer_layout(**_MOST)
+#: Layout of an answer at the user's port of the barriers.
+ANSWER = barrier_answer_layout(**_MOST)
 #: Sizes of the units in random tests by their width; a cache that the descriptors of a run fill.
 STAND_SIZES = {
     width_bits: TmaSizes(
@@ -43,10 +44,23 @@ STAND_SIZES = {
 }
 
 
-class UnitStand(Component):
-    """A TMA unit with one port of the user, all of it streams.
+def operation_of(sizes: TmaSizes) -> data.StructLayout:
+    """Layout of an operation at a user's port of the barriers."""
+    if sizes.scratchpads > 1:
+        return routed_operation_layout()
+    return barrier_operation_layout(**_MOST)
 
-    ``o_data`` and ``o_answers`` must always be ready. Bit n of ``o_broken``: the port has broken
+
+def user_port(name: str, pad: int) -> str:
+    """Name of a port of the user of a scratchpad."""
+    return f"pad{pad}_{name}" if pad else name
+
+
+class UnitStand(Component):
+    """A TMA unit with one port of the user of each scratchpad, all of it streams.
+
+    The ports of scratchpads beyond the first have the names of `user_port`. ``o_data`` and
+    ``o_answers`` must always be ready. Bit n of ``o_broken``: the port has broken
     the rule of `AxiRule` with value n since reset; a unit that is not ``checked`` has none. One
     that ``reduces`` has a port to an interlock.
     """
@@ -57,17 +71,25 @@ class UnitStand(Component):
         self._reduces = reduces
         interlock = interlock_signature(sizes.address_bits)
         width = sizes.width_bits
+        users = {
+            "i_operations": In(stream.Signature(operation_of(sizes))),
+            "o_answers": Out(stream.Signature(ANSWER)),
+            "i_waits": In(stream.Signature(barrier_wait_layout)),
+            "o_waits": Out(stream.Signature(barrier_result_layout)),
+            "i_writes": In(stream.Signature(scratchpad_write_layout(width, sizes.vectors))),
+            "i_reads": In(stream.Signature(range(sizes.vectors))),
+            "o_data": Out(stream.Signature(width)),
+        }
+        commands = unit_command_layout(sizes.address_bits, sizes.scratchpads)
         super().__init__(
             {
-                "i_commands": In(stream.Signature(unit_command_layout(sizes.address_bits))),
+                "i_commands": In(stream.Signature(commands)),
                 "o_completions": Out(stream.Signature(completion_layout)),
-                "i_operations": In(stream.Signature(OPERATION)),
-                "o_answers": Out(stream.Signature(ANSWER)),
-                "i_waits": In(stream.Signature(barrier_wait_layout)),
-                "o_waits": Out(stream.Signature(barrier_result_layout)),
-                "i_writes": In(stream.Signature(scratchpad_write_layout(width, sizes.vectors))),
-                "i_reads": In(stream.Signature(range(sizes.vectors))),
-                "o_data": Out(stream.Signature(width)),
+                **{
+                    user_port(name, pad): member
+                    for pad in range(sizes.scratchpads)
+                    for name, member in users.items()
+                },
                 "axi": Out(
                     Axi4Signature(
                         data_bits=width,
@@ -90,22 +112,14 @@ class UnitStand(Component):
         for source, target in (
             (wiring.flipped(self.i_commands), unit.i_commands),
             (unit.o_completions, wiring.flipped(self.o_completions)),
-            (wiring.flipped(self.i_operations), unit.i_operations[0]),
-            (wiring.flipped(self.i_waits), unit.i_waits[0]),
-            (unit.o_waits[0], wiring.flipped(self.o_waits)),
-            (wiring.flipped(self.i_writes), unit.i_writes),
-            (wiring.flipped(self.i_reads), unit.i_reads),
             (unit.axi, wiring.flipped(self.axi)),
         ):
             wiring.connect(m, source, target)
+        for pad, user in enumerate(users_of(unit)):
+            self._connect_user(m, pad, user)
         if self._reduces:
             wiring.connect(m, unit.interlock, wiring.flipped(self.interlock))
-        answer = unit.o_answers[0]
         m.d.comb += [
-            self.o_answers.valid.eq(answer.valid),
-            self.o_answers.payload.eq(answer.payload),
-            self.o_data.valid.eq(unit.o_data.valid),
-            self.o_data.payload.eq(unit.o_data.data),
             self.o_groups.eq(unit.o_groups_stored),
             self.o_groups_read.eq(unit.o_groups_read),
         ]
@@ -123,3 +137,23 @@ class UnitStand(Component):
             watch(m, checker, unit.axi)
             m.d.comb += self.o_broken.eq(checker.o_broken)
         return m
+
+    def _connect_user(self, m, pad, user):
+        def outer(name):
+            return getattr(self, user_port(name, pad))
+
+        for name, inner in (
+            ("i_operations", user.i_operations[0]),
+            ("i_waits", user.i_waits[0]),
+            ("i_writes", user.i_writes),
+            ("i_reads", user.i_reads),
+        ):
+            wiring.connect(m, wiring.flipped(outer(name)), inner)
+        wiring.connect(m, user.o_waits[0], wiring.flipped(outer("o_waits")))
+        answer = user.o_answers[0]
+        m.d.comb += [
+            outer("o_answers").valid.eq(answer.valid),
+            outer("o_answers").payload.eq(answer.payload),
+            outer("o_data").valid.eq(user.o_data.valid),
+            outer("o_data").payload.eq(user.o_data.data),
+        ]

@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.boxes.reductions import ReductionOperation
 from hw.arch.descriptor import NAN_FORMATS, Descriptor, ElementFormat, OobFill, Swizzle
 from hw.arch.tma_sizes import TmaSizes
 from hw.tma.standalone.unit_commands import TmaOperation
+from tests.hw.tma.campaign.random_boxes import (
+    SIDES,
+    Combination,
+    combinations,
+    in_turn,
+    random_box,
+)
 from tests.hw.tma.im2col_model import (
     im2col_elements,
     im2col_load,
@@ -20,15 +28,18 @@ from tests.hw.tma.im2col_model import (
     random_im2col_place,
 )
 from tests.hw.tma.model import box_elements, box_load, box_store, tensor_bytes
-from tests.hw.tma.standalone.random_boxes import (
-    SIDES,
-    Combination,
-    combinations,
-    in_turn,
-    random_box,
-)
 
-__all__ = ["MODES", "Case", "Decks", "Mode"]
+__all__ = [
+    "MODES",
+    "Boxes",
+    "Bytes",
+    "Case",
+    "Decks",
+    "Linear",
+    "Mode",
+    "Pixels",
+    "Places",
+]
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -50,6 +61,8 @@ class Case:
         What the descriptor was drawn for.
     offsets : sequence of int
         Those of an im2col command.
+    reduction : ReductionOperation, optional
+        That of a reducing store.
     """
 
     mode: "Mode"
@@ -59,6 +72,7 @@ class Case:
     extent: int
     combination: Combination | None = None
     offsets: tuple[int, ...] = ()
+    reduction: ReductionOperation | None = None
 
     @property
     def swizzle(self) -> Swizzle:
@@ -93,16 +107,26 @@ class Mode:
             TmaOperation.LOAD,
             TmaOperation.LOAD_LINEAR,
             TmaOperation.GATHER4,
+            TmaOperation.COPY,
         )
+
+    @property
+    def copies(self) -> bool:
+        """Whether bytes come from a scratchpad and go to others."""
+        return self.operation is TmaOperation.COPY
 
     def draw(self, decks: Decks, sizes: TmaSizes, most_bytes: int) -> Case:
         """Draw a random command."""
         raise NotImplementedError
 
+    def follows(self, case: Case) -> bool:
+        """Whether a command of this mode may use the descriptor of a former one."""
+        return case.mode is self and case.descriptor is not None
+
     def again(self, rng: random.Random, case: Case) -> Case:
         """The same descriptor at other coordinates."""
         at = self.near(rng, case)
-        return dataclasses.replace(case, coordinates=tuple(at), combination=None)
+        return dataclasses.replace(case, mode=self, coordinates=tuple(at), combination=None)
 
     def near(self, rng: random.Random, case: Case) -> list[int]:
         """Other coordinates in or around the tensor."""
@@ -146,8 +170,16 @@ class Mode:
             done += each.box_bytes
 
 
-class _Boxes(Mode):
+class Boxes(Mode):
     """One box of any rank."""
+
+    def follows(self, case: Case) -> bool:
+        # What a reduction has made, a store may overwrite: both are in the order of commands.
+        reduced = case.reduction is not None and isinstance(case.mode, Boxes)
+        return super().follows(case) or (reduced and self.operation is TmaOperation.STORE)
+
+    def again(self, rng: random.Random, case: Case) -> Case:
+        return dataclasses.replace(super().again(rng, case), reduction=None)
 
     def draw(self, decks: Decks, sizes: TmaSizes, most_bytes: int) -> Case:
         given = next(decks.combinations)
@@ -213,7 +245,7 @@ class _Rows(Mode):
             yield case.descriptor, (case.coordinates[0], row)
 
 
-class _Pixels(Mode):
+class Pixels(Mode):
     """An im2col box."""
 
     def draw(self, decks: Decks, sizes: TmaSizes, most_bytes: int) -> Case:
@@ -255,7 +287,7 @@ class _Pixels(Mode):
         im2col_store(memory[origin:], case.descriptor, case.coordinates, case.offsets, content)
 
 
-class _Linear(Mode):
+class Linear(Mode):
     """A range of bytes, without a descriptor."""
 
     def draw(self, decks: Decks, sizes: TmaSizes, most_bytes: int) -> Case:
@@ -277,12 +309,12 @@ class _Linear(Mode):
 
 #: All modes; a new one is an entry, and a class if its boxes are of a new kind.
 MODES = (
-    _Boxes("tile load", TmaOperation.LOAD, 36),
-    _Boxes("tile store", TmaOperation.STORE, 36),
+    Boxes("tile load", TmaOperation.LOAD, 36),
+    Boxes("tile store", TmaOperation.STORE, 36),
     _Rows("gather4", TmaOperation.GATHER4, 7),
     _Rows("scatter4", TmaOperation.SCATTER4, 7),
-    _Pixels("im2col load", TmaOperation.LOAD, 10),
-    _Pixels("im2col store", TmaOperation.STORE, 8),
-    _Linear("linear load", TmaOperation.LOAD_LINEAR, 7),
-    _Linear("linear store", TmaOperation.STORE_LINEAR, 7),
+    Pixels("im2col load", TmaOperation.LOAD, 10),
+    Pixels("im2col store", TmaOperation.STORE, 8),
+    Linear("linear load", TmaOperation.LOAD_LINEAR, 7),
+    Linear("linear store", TmaOperation.STORE_LINEAR, 7),
 )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.hw.tma.standalone.random_campaign import run_commands
-from tests.hw.tma.standalone.random_modes import MODES
+from tests.hw.tma.campaign.random_campaign import run_commands
+from tests.hw.tma.campaign.random_modes import MODES
 from tests.hw.tma.standalone.unit_stand import STAND_SIZES
 
 

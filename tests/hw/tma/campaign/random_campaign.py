@@ -2,11 +2,12 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 from hw.arch.tma_sizes import TmaSizes
-from tests.hw.tma.standalone.random_boxes import in_turn
-from tests.hw.tma.standalone.random_modes import MODES, Decks
-from tests.hw.tma.standalone.random_rounds import draw_round
+from tests.hw.tma.campaign.random_boxes import in_turn
+from tests.hw.tma.campaign.random_modes import MODES, Decks, Mode
+from tests.hw.tma.campaign.random_rounds import draw_round
 from tests.native.stream_model import StreamModel
 
 __all__ = ["Coverage", "run_commands"]
@@ -20,20 +21,23 @@ class Coverage:
 
     Members
     -------
-    modes, ranks, sides : Counter
-        Commands by mode, with a descriptor by its rank, and leaving a tensor on a side.
+    modes, several, ranks, sides : Counter
+        Commands by mode, those to several scratchpads by mode, with a descriptor by its rank, and
+        leaving a tensor on a side.
     pairs : set
         Pairs of element stride, swizzle, rank and element size.
-    commands, described, beats, cycles : int
-        Commands that move something, those of them with a descriptor, beats of R and W.
+    commands, described, beats, cycles, remote : int
+        Commands that move something, those of them with a descriptor, beats of R and W, cycles,
+        and operations at barriers of another user's scratchpad.
     """
 
     def __init__(self) -> None:
         self.modes: Counter[str] = Counter()
+        self.several: Counter[str] = Counter()
         self.ranks: Counter[int] = Counter()
         self.sides: Counter[str] = Counter()
         self.pairs: set[object] = set()
-        self.beats = self.cycles = 0
+        self.beats = self.cycles = self.remote = 0
 
     @property
     def commands(self) -> int:
@@ -45,8 +49,12 @@ class Coverage:
 
     def add(self, round_) -> None:
         """Count the commands of a round."""
-        for case in (item.case for item in round_.items if item.case):
+        for pad, plan in enumerate(round_.plans):
+            self.remote += sum(each.get("scratchpad", pad) != pad for each in plan.operations)
+        for item in (item for item in round_.items if item.case):
+            case = item.case
             self.modes[case.mode.name] += 1
+            self.several[case.mode.name] += case.mode.loads and item.destinations.bit_count() > 1
             if case.descriptor is None:
                 continue
             self.ranks[case.descriptor.rank] += 1
@@ -57,18 +65,26 @@ class Coverage:
                 self.pairs |= case.combination.pairs
 
 
-def run_commands(model: StreamModel, sizes: TmaSizes, seed: int, commands: int) -> Coverage:
-    """Run so many random commands on the unit ``tma`` of a model, in rounds.
+def run_commands(
+    model: StreamModel,
+    sizes: TmaSizes,
+    seed: int,
+    commands: int,
+    *,
+    modes: Sequence[Mode] = MODES,
+    name: str = "tma",
+) -> Coverage:
+    """Run so many random commands of some modes on a unit of a model, in rounds.
 
     What fails has a note with the number of its round and the round's seed.
     """
     rng = random.Random(seed)
     decks, covered = Decks(rng), Coverage()
-    modes = in_turn(rng, {mode: mode.share for mode in MODES})
+    given = in_turn(rng, {mode: mode.share for mode in modes})
     while covered.commands < commands:
-        round_ = draw_round(decks, modes, sizes, seed=rng.randrange(1 << 30), commands=_COMMANDS)
+        round_ = draw_round(decks, given, sizes, seed=rng.randrange(1 << 30), commands=_COMMANDS)
         try:
-            traffic = round_.run(model, "tma")
+            traffic = round_.run(model, name)
         except Exception as error:
             error.add_note(f"round {covered.commands // _COMMANDS} of seed {seed}: {round_}")
             raise

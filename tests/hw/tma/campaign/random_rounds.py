@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import random
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
 from hw.arch.tma_sizes import TmaSizes
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
+from tests.hw.tma.campaign.random_modes import Case, Decks, Mode
+from tests.hw.tma.campaign.user_plans import BarrierSums, UserPlan, draw_plan
 from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.native_unit import NativeUnit, UnitCommand
-from tests.hw.tma.standalone.random_modes import Case, Decks, Mode
 from tests.hw.tma.standalone.unit_bench import swizzled_places
 from tests.native.native_memory import CHANNELS, MemoryTiming, NativeMemory
 from tests.native.stream_model import StreamModel
@@ -24,18 +25,19 @@ from tests.native.stream_model import StreamModel
 __all__ = ["Item", "Round", "draw_round"]
 
 _MEMORY_BYTES = 1 << 21
-_BARRIERS = 4
 #: Bytes between what two commands may touch: more than a beat.
 _GUARD = 128
-#: Range of a signed count of bytes of a barrier.
-_TX_RANGE = 1 << 21
 #: Shares of commands that move nothing.
 _OTHERS = (TmaOperation.PREFETCH, TmaOperation.INVALIDATE, TmaOperation.COMMIT)
 
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """A command with its places: offset in memory of what it moves and of its descriptor."""
+    """A command with its places: offset in memory of what it moves and of its descriptor.
+
+    ``base`` of a copy is the address in the scratchpad ``source``. A load goes to the scratchpads
+    whose bits are set in ``destinations``.
+    """
 
     operation: TmaOperation
     base: int = 0
@@ -43,6 +45,8 @@ class Item:
     local: int = 0
     barrier: int | None = None
     case: Case | None = None
+    destinations: int = 1
+    source: int = 0
 
     @property
     def places(self) -> npt.NDArray[np.int64]:
@@ -84,9 +88,10 @@ class Round:
     origin: int
     timing: MemoryTiming
     stalls: tuple[float, float]
+    plans: Sequence[UserPlan]
 
     def run(self, model: StreamModel, name: str) -> Traffic:
-        """Run the commands, and compare memory, scratchpad, completions and barriers."""
+        """Run the commands, and compare memory, scratchpads, completions and barriers."""
         model.reset(self.seed)
         before = np.roll(_noise(), self.seed % _MEMORY_BYTES)
         readable, writable = (np.zeros(_MEMORY_BYTES, np.bool_) for _ in range(2))
@@ -102,30 +107,62 @@ class Round:
             seed=self.seed,
         )
         unit = NativeUnit(model, name, self.sizes, served)
-        scratchpad = random_bytes(self.seed + 1, self.sizes.scratchpad_bytes)
-        unit.fill(scratchpad)
-        for barrier in range(_BARRIERS):
-            unit.operate(BarrierOperation.INIT, barrier, arrivals=1)
+        pads = range(self.sizes.scratchpads)
+        contents = [random_bytes(self.seed + 1 + pad, self.sizes.scratchpad_bytes) for pad in pads]
+        sums = BarrierSums(self.sizes, self.plans)
+        for pad in pads:
+            unit.fill(contents[pad], pad=pad)
+            unit.operate_all([self._init(sums, pad, each) for each in self._barriers], pad=pad)
+        vectors = [each.reshape(self.sizes.vectors, -1).copy() for each in contents]
         run = unit.run(
             [self._command(item) for item in self.items],
             command_stall=self.stalls[0],
             completion_stall=self.stalls[1],
+            users=[plan.actions(vectors[pad]) for pad, plan in enumerate(self.plans)],
         )
-        counted = [0] * _BARRIERS
         for item in self.items:
-            self._move(item, before, scratchpad, counted)
+            self._move(item, before, contents, sums)
         self._compare_completions(run.completions)
         assert np.array_equal(memory, before), self._first("memory", memory, before)
-        dumped = unit.dump()
-        assert np.array_equal(dumped, scratchpad), self._first("scratchpad", dumped, scratchpad)
-        for barrier, count in enumerate(counted):
-            answer = unit.operate(BarrierOperation.PENDING_COUNT, barrier)
-            assert answer["tx"] == -count % _TX_RANGE and answer["flag"] == 0, (barrier, answer)
+        for pad in pads:
+            dumped = unit.dump(pad=pad)
+            what = f"scratchpad {pad}"
+            assert np.array_equal(dumped, contents[pad]), self._first(what, dumped, contents[pad])
+            assert np.array_equal(run.read[pad], vectors[pad][self.plans[pad].read]), what
+            assert not any(answer["error"] for answer in run.answers[pad]), what
+        for pad in pads:
+            self._end_phases(unit, sums, pad)
         groups = sum(item.operation is TmaOperation.COMMIT for item in self.items)
         assert model.get(f"{name}_o_groups") == groups
         return Traffic(
             served.beats["R"] + served.beats["W"], run.last_completion - run.first_command
         )
+
+    @property
+    def _barriers(self) -> range:
+        return range(self.sizes.barriers)
+
+    def _place(self, pad: int) -> dict[str, int]:
+        """The field of an operation that names a scratchpad, if there are several."""
+        return {"scratchpad": pad} if self.sizes.scratchpads > 1 else {}
+
+    def _init(self, sums: BarrierSums, pad: int, barrier: int) -> dict[str, Any]:
+        arrivals = int(sums.initial[pad, barrier])
+        fields = {"operation": BarrierOperation.INIT, "barrier": barrier, "arrivals": arrivals}
+        return fields | self._place(pad)
+
+    def _end_phases(self, unit: NativeUnit, sums: BarrierSums, pad: int) -> None:
+        """End the phase of every barrier of a scratchpad, from the user of another."""
+        home = (pad + 1) % self.sizes.scratchpads
+        ends = [
+            each | self._place(pad)
+            for barrier in self._barriers
+            for each in sums.ends(pad, barrier)
+        ]
+        answers = unit.operate_all(ends, pad=home)
+        count = len(ends) // self.sizes.barriers
+        for barrier in self._barriers:
+            sums.check(pad, barrier, answers[count * barrier :][:count])
 
     def _prepare(
         self,
@@ -143,41 +180,49 @@ class Round:
             where = slice(item.pointer, item.pointer + DESCRIPTOR_BYTES)
             before[where] = np.frombuffer(placed.pack(), np.uint8)
             readable[where] = True
-        mask = readable if case.mode.loads else writable
-        mask[item.base + case.mode.touched(case)] = True
+        touched = item.base + case.mode.touched(case)
+        if case.mode.loads or case.reduction is not None:
+            readable[touched] = True
+        if not case.mode.loads:
+            writable[touched] = True
 
     def _command(self, item: Item) -> UnitCommand:
         case = item.case
-        linear = case is not None and case.descriptor is None
+        address = self.origin + item.pointer
+        if case is not None and case.descriptor is None:
+            address = item.base + (0 if case.mode.copies else self.origin)
         fields = {"local": item.local}
+        if self.sizes.scratchpads > 1:
+            fields |= {"destinations": item.destinations, "source": item.source}
         if item.barrier is not None:
             fields |= {"signals": 1, "barrier": item.barrier}
         if case is not None and case.offsets:
             fields["offsets"] = packed_offsets(case.offsets)
-        return UnitCommand(
-            item.operation,
-            self.origin + (item.base if linear else item.pointer),
-            case.coordinates if case else (),
-            fields,
-        )
+        if case is not None and case.reduction is not None:
+            fields["reduction"] = case.reduction.value
+        return UnitCommand(item.operation, address, case.coordinates if case else (), fields)
 
     def _move(
         self,
         item: Item,
         memory: npt.NDArray[np.uint8],
-        scratchpad: npt.NDArray[np.uint8],
-        counted: list[int],
+        contents: Sequence[npt.NDArray[np.uint8]],
+        sums: BarrierSums,
     ) -> None:
         """What the command does, in numpy."""
         case = item.case
         if case is None:
             return
-        if case.mode.loads:
-            scratchpad[item.places] = case.mode.loaded(case, memory, item.base)
-            if item.barrier is not None:
-                counted[item.barrier] += case.bytes
-        else:
-            case.mode.store(case, memory, item.base, scratchpad[item.places])
+        source = contents[item.source]
+        if not case.mode.loads:
+            case.mode.store(case, memory, item.base, source[item.places])
+            return
+        loaded = case.mode.loaded(case, source if case.mode.copies else memory, item.base)
+        for pad in range(len(contents)):
+            if item.destinations >> pad & 1:
+                contents[pad][item.places] = loaded
+                if item.barrier is not None:
+                    sums.complete(pad, item.barrier, case.bytes)
 
     def _compare_completions(self, completions: Sequence[tuple[int, int]]) -> None:
         """Each command has one, without an error; loads are in order, and so are stores."""
@@ -233,13 +278,12 @@ def draw_round(
 ) -> Round:
     """Draw a round of some commands that move something, and few others between them."""
     rng = decks.rng
-    half = sizes.scratchpad_bytes // 2
+    beat, half, pads = sizes.width_bits // 8, sizes.scratchpad_bytes // 2, sizes.scratchpads
     items: list[Item] = []
     start = -(-commands * DESCRIPTOR_BYTES // 4096) * 4096
     for number in range(commands):
         mode = next(modes)
-        former = [item for item in items if item.case and item.case.mode is mode]
-        former = [item for item in former if item.case and item.case.descriptor]
+        former = [item for item in items if item.case and mode.follows(item.case)]
         if former and rng.random() < 0.25:
             item = rng.choice(former)
             assert item.case is not None
@@ -248,7 +292,9 @@ def draw_round(
             case = mode.draw(decks, sizes, half)
             base, pointer = _based(rng, start, case.extent), number * DESCRIPTOR_BYTES
             start = -(-(base + case.extent) // 16) * 16 + _GUARD
-        step = max(128 if case.swizzle is not Swizzle.NONE else 0, sizes.width_bits // 8)
+        if mode.copies:
+            base = rng.randrange(half, 2 * half - case.bytes + 1, beat)
+        step = max(128 if case.swizzle is not Swizzle.NONE else 0, beat)
         local = rng.randrange(0, half - case.bytes + 1, step)
         signals = mode.loads and rng.random() < 0.5
         items.append(
@@ -257,8 +303,10 @@ def draw_round(
                 base,
                 pointer,
                 local + (0 if mode.loads else half),
-                rng.randrange(_BARRIERS) if signals else None,
+                rng.randrange(sizes.barriers) if signals else None,
                 case,
+                _destinations(rng, pads),
+                rng.randrange(pads),
             )
         )
         described = [item.pointer for item in items if item.case and item.case.descriptor]
@@ -272,4 +320,12 @@ def draw_round(
         rng.choice([0, top, rng.randrange(0, top, 4096)]),
         _timing(rng),
         (rng.choice([0.0, 0.5, 0.95]), rng.choice([0.0, 0.5, 0.95])),
+        [draw_plan(rng, sizes) for _ in range(pads)],
     )
+
+
+def _destinations(rng: random.Random, pads: int) -> int:
+    """A mask of scratchpads, in most cases of several."""
+    masks = range(1, 1 << pads)
+    several = [each for each in masks if each.bit_count() > 1]
+    return rng.choice(several if several and rng.random() < 0.6 else masks)
