@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hw.arch import limits
 from hw.arch.checks import Domain
@@ -161,7 +161,8 @@ def _tma(component: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]
 
     def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
         sizes = {each.name: values[each.name] for each in _TMA_SIZES}
-        others = {name: value for name, value in values.items() if name not in sizes}
+        others: dict[str, Any] = {name: values[name] for name in values if name not in sizes}
+        others["reduces"] = bool(_REDUCES.checked(others["reduces"]))
         module, _, name = component.rpartition(".")
         made = getattr(importlib.import_module(module), name)(TmaSizes(**sizes), **others)
         return cast("Shareable", made)
@@ -197,6 +198,8 @@ _TMA_SIZES = tuple(
         ("scratchpads", limits.SCRATCHPADS),
     )
 )
+#: Whether a TMA unit has REDUCE.
+_REDUCES = Parameter("reduces", Domain(0, 1), 0)
 
 _UNITS = (
     StandAlone("pcu", "compute unit: matrix unit, and lanes, behind filters", _pcu, "pcu"),
@@ -260,7 +263,7 @@ _UNITS = (
         "TMA engine with descriptor cache, scratchpad and barriers, behind streams",
         _tma("hw.tma.standalone.tma_unit.TmaUnit"),
         "tma_host",
-        (*_TMA_SIZES, Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 1), 1)),
+        (*_TMA_SIZES, Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 1), 1), _REDUCES),
         of_chip=False,
     ),
     StandAlone(
@@ -272,6 +275,7 @@ _UNITS = (
             *_TMA_SIZES,
             Parameter("ports", Domain(1, limits.BARRIER_PORTS.high - 3), 1),
             Parameter("commands", limits.COMMAND_SLOTS, 64),
+            _REDUCES,
         ),
         of_chip=False,
     ),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import MAX_BOX, Descriptor, ElementFormat
 from hw.lib.axi import BOUNDARY_BYTES
 from hw.numeric.division import ceil_div
 
@@ -52,7 +52,9 @@ class BoxTensor:
             offset = min(BOUNDARY_BYTES - 16 * int(rng.integers(1, 3)), 16 * room)
         self.base = start_byte + offset
         unit = vector_bytes // self.size
-        self.box = [unit * int(rng.integers(1, 6)), *(int(e) for e in rng.integers(1, 5, rank - 1))]
+        units = min(5, MAX_BOX // unit)
+        row = unit * int(rng.integers(1, units + 1))
+        self.box = [row, *(int(extent) for extent in rng.integers(1, 5, rank - 1))]
         self.descriptor = Descriptor(
             base=self.base,
             format=formats[self.size],

@@ -1,9 +1,6 @@
 """TMA unit driven by its registers: random boxes through AXI memories that stall and reorder."""
 
-import dataclasses
 import logging
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import cocotb
@@ -19,14 +16,19 @@ from hw.lib.axi import RESP_DECERR, RESP_SLVERR
 from hw.lib.axi_rules import broken_rules
 from hw.numeric.division import ceil_div
 from hw.tma.barriers.barrier_layouts import BarrierOperation
-from hw.tma.host_port.tma_top import TmaTop
 from hw.tma.standalone.unit_commands import TmaOperation
 from sim.cocotb.address_monitor import AddressMonitor
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.checked_component import CheckedComponent
 from sim.cocotb.reordering_memory import ReorderingMemory
 from sim.cocotb.stalled_channels import stalled_memory
-from sim.drivers.box_tensor import REGION_BYTES, BoxTensor
+from sim.cocotb.tma_choice import TmaChoice, asked_tma
+from sim.drivers.passed_tile import (
+    TILE_DESCRIPTORS,
+    TILE_MEMORY_BYTES,
+    TILES,
+    PassedTile,
+)
 
 __all__ = [
     "boxes_by_registers_are_numpys_slices",
@@ -35,30 +37,29 @@ __all__ = [
     "error_responses_end_their_command",
 ]
 
-_SIZES = TmaSizes(
-    width_bits=64,
-    address_bits=32,
-    landing_beats=32,
-    outstanding=4,
-    descriptors=4,
-    barriers=4,
-    scratchpad_bytes=1 << 15,
+#: The unit under test: the selected one, or one whose queues and memories fill.
+_UNIT = asked_tma() or TmaChoice(
+    TmaSizes(
+        width_bits=64,
+        address_bits=32,
+        landing_beats=32,
+        outstanding=4,
+        descriptors=4,
+        barriers=4,
+        scratchpad_bytes=1 << 15,
+    ),
+    commands=8,
 )
-_COMMANDS = 8
-#: Tiles in flight, each with a region of memory to load from, and one to store to.
-_TILES = 4
-_TILE_BYTES = _SIZES.scratchpad_bytes // _TILES
-_DESCRIPTORS = 2 * _TILES * REGION_BYTES
-_MEMORY_BYTES = _DESCRIPTORS + 2 * _TILES * DESCRIPTOR_BYTES
+_SIZES = _UNIT.sizes
+_TILE_BYTES = _SIZES.scratchpad_bytes // TILES
 _ROUNDS = 8
-_BARRIER = 2
+_BARRIER = _SIZES.barriers // 2
+_PADS = range(_SIZES.scratchpads)
 
 
 def design() -> CheckedComponent:
     """The unit under test, with a checker of AXI4 beside its port."""
-    unit = TmaTop(_SIZES, commands=_COMMANDS)
-    # Reads of descriptors come on top of the boxes'.
-    return CheckedComponent(unit, outstanding=_SIZES.outstanding + 1)
+    return _UNIT.design()
 
 
 class _Host:
@@ -97,8 +98,12 @@ class _Host:
         corner: tuple[int, ...] | list[int] = (),
         local: int = 0,
         barrier: int | None = None,
+        destinations: int = 1,
+        source: int = 0,
     ) -> None:
         """Give a command."""
+        if len(_PADS) > 1:
+            await self.write("DESTINATIONS", mask=destinations, source=source)
         await self.write("DESCRIPTOR_LO", value=descriptor)
         for number in range(MAX_RANK):
             coordinate = corner[number] if number < len(corner) else 0
@@ -107,11 +112,12 @@ class _Host:
         await self.write("SIGNAL", signals=barrier is not None, barrier=barrier or 0)
         await self.write("SUBMIT", operation=operation.value, id=id)
 
-    async def operate(self, operation: BarrierOperation, **values: int) -> None:
-        """Apply an operation to the barrier, which accepts it."""
+    async def operate(self, operation: BarrierOperation, pad: int, **values: int) -> None:
+        """Apply an operation to the barrier of a scratchpad, which accepts it."""
         await self.write("BARRIER_ARRIVALS", value=values.get("arrivals", 0))
         await self.write("BARRIER_BYTES", value=values.get("bytes", 0))
-        await self.write("BARRIER_OPERATION", operation=operation.value, barrier=_BARRIER)
+        where = {"barrier": _BARRIER, "scratchpad": pad}
+        await self.write("BARRIER_OPERATION", operation=operation.value, **where)
         assert not (await self.until("BARRIER_ANSWER", "valid"))["error"]
 
     async def completions(self, count: int) -> dict[int, int]:
@@ -120,62 +126,10 @@ class _Host:
         return {each["id"]: each["code"] for each in found}
 
 
-@dataclasses.dataclass
-class _Tile:
-    """A box on its way from one tensor through the scratchpad to another of its size."""
-
-    number: int
-    tensor: BoxTensor
-    corner: list[int]
-
-    @property
-    def pointers(self) -> tuple[int, int]:
-        """Addresses of the descriptors to load and to store by."""
-        first = _DESCRIPTORS + 2 * self.number * DESCRIPTOR_BYTES
-        return first, first + DESCRIPTOR_BYTES
-
-    @property
-    def target(self) -> Descriptor:
-        """Tensor that is the box and nothing else, its rows one after the other."""
-        box, size = self.tensor.box, self.tensor.size
-        strides = [ceil_div(box[0] * size, 16) * 16]
-        for extent in box[1:-1]:
-            strides.append(strides[-1] * extent)
-        return dataclasses.replace(
-            self.tensor.descriptor,
-            base=(_TILES + self.number) * REGION_BYTES,
-            dims=box,
-            strides=strides[: len(box) - 1],
-        )
-
-    @property
-    def rows(self) -> Iterator[tuple[int, int]]:
-        """First and end address of each row of the target."""
-        row = self.tensor.box[0] * self.tensor.size
-        for number in range(math.prod(self.tensor.box[1:])):
-            first = self.target.base + number * (ceil_div(row, 16) * 16)
-            yield first, first + row
-
-    def owns(self, region: Any) -> None:
-        """Set the target's bytes of its region, and clear the others."""
-        base = self.target.base
-        region[base : base + REGION_BYTES] = False
-        for first, end in self.rows:
-            region[first:end] = True
-
-    def expected(self, image: Any) -> None:
-        """Write into the image of memory what the load and the store move."""
-        address, exists = self.tensor.where(self.corner)
-        taken = np.where(exists, image[np.where(exists, address, 0)], 0)
-        row = self.tensor.box[0] * self.tensor.size
-        for (first, end), content in zip(self.rows, taken.reshape(-1, row), strict=True):
-            image[first:end] = content
-
-
 def _monitor() -> AddressMonitor:
     """Monitor that allows reads of the descriptors."""
-    monitor = AddressMonitor(_MEMORY_BYTES, _SIZES.width_bits // 8)
-    monitor.readable[_DESCRIPTORS:] = True
+    monitor = AddressMonitor(TILE_MEMORY_BYTES, _SIZES.width_bits // 8)
+    monitor.readable[TILE_DESCRIPTORS:] = True
     return monitor
 
 
@@ -193,10 +147,26 @@ async def _watch(dut: Any, monitor: AddressMonitor) -> None:
 async def _started(dut: Any, monitor: AddressMonitor) -> _Host:
     """Host of the unit, which is reset and watched."""
     host = _Host(dut)
-    idle = {"i_reads__valid": 0, "i_writes__valid": 0, "i_waits__0__valid": 0}
-    await start(dut, **idle, i_operations__0__valid=0, o_waits__0__ready=1)
+    idle: dict[str, int] = {"interlock__granted": 0} if _UNIT.reduces else {}
+    for user in ("", *(f"further__{pad}__" for pad in _PADS[:-1])):
+        idle |= {f"{user}i_reads__valid": 0, f"{user}i_writes__valid": 0}
+        for port in range(_UNIT.ports):
+            idle |= {f"{user}i_waits__{port}__valid": 0, f"{user}i_operations__{port}__valid": 0}
+            idle[f"{user}o_waits__{port}__ready"] = 1
+    await start(dut, **idle)
     cocotb.start_soon(_watch(dut, monitor))
+    if _UNIT.reduces:
+        cocotb.start_soon(_grant(dut))
     return host
+
+
+async def _grant(dut: Any) -> None:
+    """Grant each page a cycle after it was asked for, as to the only unit at an interlock."""
+    while True:
+        await ReadOnly()
+        asks = int(dut.interlock__asks.value)
+        await FallingEdge(dut.clk)
+        dut.interlock__granted.value = asks
 
 
 async def _interrupted(dut: Any, host: _Host, *causes: str) -> None:
@@ -209,28 +179,36 @@ async def _interrupted(dut: Any, host: _Host, *causes: str) -> None:
     await host.write("INTERRUPT_STATUS", **found)
 
 
-async def _load(dut: Any, host: _Host, tiles: list[_Tile], *, abort_after: int | None) -> bool:
+async def _load(dut: Any, host: _Host, tiles: list[PassedTile], *, abort_after: int | None) -> bool:
     """Load the tiles, with one command that is refused among them; whether none was aborted."""
-    total = sum(tile.tensor.descriptor.box_bytes for tile in tiles)
-    await host.operate(BarrierOperation.INIT, arrivals=1)
-    await host.operate(BarrierOperation.ARRIVE_EXPECT, arrivals=1, bytes=total)
+    for pad in _PADS:
+        sizes = (
+            tile.tensor.descriptor.box_bytes * (tile.destinations >> pad & 1) for tile in tiles
+        )
+        await host.operate(BarrierOperation.INIT, pad, arrivals=1)
+        await host.operate(BarrierOperation.ARRIVE_EXPECT, pad, arrivals=1, bytes=sum(sizes))
     await host.write("WAIT_CYCLES", value=1_000_000)
-    await host.write("WAIT", parity=0, barrier=_BARRIER)
+    await host.write("WAIT", parity=0, barrier=_BARRIER, scratchpad=_PADS[-1])
     load = TmaOperation.LOAD
     for tile in tiles:
         where: dict[str, Any] = {"local": tile.number * _TILE_BYTES, "barrier": _BARRIER}
-        pointer = tile.pointers[0]
-        await host.submit(load, tile.number, descriptor=pointer, corner=tile.corner, **where)
-    await host.submit(load, 99, descriptor=_DESCRIPTORS + 8)
+        where |= {"destinations": tile.destinations, "descriptor": tile.pointers[0]}
+        await host.submit(load, tile.number, corner=tile.corner, **where)
+    await host.submit(load, 99, descriptor=TILE_DESCRIPTORS + 8)
     if abort_after is not None:
         await clocks(dut, abort_after)
         await host.write("CONTROL", abort=1)
-    await _interrupted(dut, host, "wait")
-    result = await host.until("WAIT_RESULT", "valid")
-    codes = await host.completions(_TILES + 1)
+    results = []
+    for pad in reversed(_PADS):
+        await _interrupted(dut, host, "wait")
+        results.append(await host.until("WAIT_RESULT", "valid"))
+        if pad:
+            await host.write("WAIT", parity=0, barrier=_BARRIER, scratchpad=pad - 1)
+    codes = await host.completions(TILES + 1)
     assert codes.pop(99) in (TmaError.POINTER.value, TmaError.ABORTED.value)
     if abort_after is None:
-        assert result == {"passed": 1, "flag": 0, "timed_out": 0, "valid": 1, "error": 0}
+        passed = {"passed": 1, "flag": 0, "timed_out": 0, "valid": 1, "error": 0}
+        assert results == [passed] * len(_PADS)
         assert not any(codes.values())
         return True
     assert set(codes.values()) <= {0, TmaError.ABORTED.value}
@@ -244,14 +222,14 @@ async def _load(dut: Any, host: _Host, tiles: list[_Tile], *, abort_after: int |
 @cocotb.parametrize(stall=[0.0, 0.5, 0.9])
 async def boxes_by_registers_are_numpys_slices(dut: Any, stall: float) -> None:
     """Tiles pass through the scratchpad; an abort ends some loads; memory is as numpy has it."""
-    await _pass_tiles(dut, stalled_memory(dut, _MEMORY_BYTES, stall))
+    await _pass_tiles(dut, stalled_memory(dut, TILE_MEMORY_BYTES, stall))
 
 
 @bench(limit_cycles=2_000_000)
 @cocotb.parametrize(stall=[0.0, 0.5], interleaves=[False, True])
 async def boxes_out_of_order_are_numpys_slices(dut: Any, stall: float, interleaves: bool) -> None:
     """The same, where data of different IDs come in any order."""
-    memory = ReorderingMemory(dut, _MEMORY_BYTES, stall=stall, interleaves=interleaves)
+    memory = ReorderingMemory(dut, TILE_MEMORY_BYTES, stall=stall, interleaves=interleaves)
     memory.start()
     await _pass_tiles(dut, memory)
     assert memory.out_of_order
@@ -260,19 +238,27 @@ async def boxes_out_of_order_are_numpys_slices(dut: Any, stall: float, interleav
 async def _pass_tiles(dut: Any, memory: Any) -> None:
     """Pass random tiles through the scratchpad, abort some loads, and compare the memory."""
     rng = random_generator()
-    image = rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
+    image = rng.integers(0, 256, TILE_MEMORY_BYTES, dtype=np.uint8)
     memory.write(0, image.tobytes())
     monitor = _monitor()
     host = await _started(dut, monitor)
     aborted = 0
     for round_ in range(_ROUNDS):
         tiles = []
-        for number in range(_TILES):
-            tensor = BoxTensor(rng, number * REGION_BYTES, _SIZES.width_bits // 8)
-            tiles.append(_Tile(number, tensor, tensor.corner(rng)))
-            tensor.owns(monitor.readable)
-            tiles[-1].owns(monitor.writable)
-            for pointer, one in zip(tiles[-1].pointers, (tensor.descriptor, tiles[-1].target)):
+        for number in range(TILES):
+            tile = PassedTile.random(
+                rng,
+                number,
+                vector_bytes=_SIZES.width_bits // 8,
+                most_bytes=_TILE_BYTES,
+                reduces=_UNIT.reduces,
+                scratchpads=_SIZES.scratchpads,
+            )
+            tiles.append(tile)
+            tile.tensor.owns(monitor.readable)
+            tile.owns(monitor.writable)
+            tile.owns(monitor.readable, tile.adds)
+            for pointer, one in zip(tile.pointers, (tile.tensor.descriptor, tile.target)):
                 memory.write(pointer, one.pack())
                 image[pointer : pointer + DESCRIPTOR_BYTES] = np.frombuffer(one.pack(), np.uint8)
         pointers = [pointer for tile in tiles for pointer in tile.pointers]
@@ -283,30 +269,43 @@ async def _pass_tiles(dut: Any, memory: Any) -> None:
         if not await _load(dut, host, tiles, abort_after=abort_after):
             aborted += 1
             assert await _load(dut, host, tiles, abort_after=None)
+        await _copy(host, tiles)
         for tile in tiles:
-            where: dict[str, Any] = {
-                "descriptor": tile.pointers[1],
-                "local": tile.number * _TILE_BYTES,
-            }
-            await host.submit(TmaOperation.STORE, tile.number, **where)
+            where: dict[str, Any] = {"descriptor": tile.pointers[1], "source": tile.leaves}
+            where["local"] = tile.number * _TILE_BYTES
+            operation = TmaOperation.REDUCE if tile.adds else TmaOperation.STORE
+            await host.submit(operation, tile.number, **where)
         groups = (await host.read("GROUPS"))["stored"]
         await host.submit(TmaOperation.COMMIT, 77)
-        codes = await host.completions(_TILES + 1)
-        assert codes == dict.fromkeys([*range(_TILES), 77], 0)
+        codes = await host.completions(TILES + 1)
+        assert codes == dict.fromkeys([*range(TILES), 77], 0)
         assert (await host.read("GROUPS"))["stored"] == groups + 1
         for tile in tiles:
             tile.expected(image)
     assert aborted
-    found = np.frombuffer(memory.read(0, _MEMORY_BYTES), np.uint8)
+    found = np.frombuffer(memory.read(0, TILE_MEMORY_BYTES), np.uint8)
     wrong = np.flatnonzero(found != image)
     assert not len(wrong), f"{len(wrong)} bytes differ, the first at {wrong[:1]}"
+
+
+async def _copy(host: _Host, tiles: list[PassedTile]) -> None:
+    """Copy tiles that leave from another scratchpad than one that they were loaded to."""
+    copied = [tile for tile in tiles if tile.leaves != tile.source]
+    for tile in copied:
+        # A copy is of whole units of 16 bytes.
+        size = ceil_div(tile.tensor.descriptor.box_bytes, 16) * 16
+        local = tile.number * _TILE_BYTES
+        where = {"destinations": 1 << tile.leaves, "source": tile.source, "local": local}
+        await host.submit(TmaOperation.COPY, tile.number, descriptor=local, corner=[size], **where)
+    codes = await host.completions(len(copied))
+    assert codes == {tile.number: 0 for tile in copied}
 
 
 @bench(limit_cycles=500_000)
 @cocotb.parametrize(response=[RESP_SLVERR, RESP_DECERR])
 async def error_responses_end_their_command(dut: Any, response: int) -> None:
     """A load, a store and a read of a descriptor that fail have their code; the next ones work."""
-    memory = ReorderingMemory(dut, _MEMORY_BYTES, stall=0.3)
+    memory = ReorderingMemory(dut, TILE_MEMORY_BYTES, stall=0.3)
     memory.start()
     monitor = _monitor()
     host = await _started(dut, monitor)
@@ -314,7 +313,7 @@ async def error_responses_end_their_command(dut: Any, response: int) -> None:
     read_error = TmaError.READ_SLVERR if slave else TmaError.READ_DECERR
     write_error = TmaError.WRITE_SLVERR if slave else TmaError.WRITE_DECERR
     tensor = Descriptor(base=0, format=ElementFormat.INT8, dims=(64, 4), strides=(64,), box=(64, 4))
-    pointer, content = _DESCRIPTORS, random_generator().bytes(tensor.box_bytes)
+    pointer, content = TILE_DESCRIPTORS, random_generator().bytes(tensor.box_bytes)
     memory.write(pointer, tensor.pack())
     memory.write(0, content)
     monitor.readable[: tensor.box_bytes] = monitor.writable[: tensor.box_bytes] = True

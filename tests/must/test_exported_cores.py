@@ -33,7 +33,7 @@ CORES = {
     "token_switch": ["--set", "tracks=2"],
     "barrier_bank": ["--set", "barriers=8"],
     "tma": ["--set", "width_bits=64", "--set", "landing_beats=32", "--set", "outstanding=4"],
-    "tma_unit": SET,
+    "tma_unit": [*SET, "--set", "scratchpads=3", "--set", "reduces=1"],
     "tma_top": [*SET, "--set", "commands=8"],
     "pcu": ["--config", "tiny"],
 }

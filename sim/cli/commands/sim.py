@@ -13,6 +13,7 @@ from sim.cli.unit_options import add_bench_unit, bench_unit, component_name
 from sim.components import COMPONENTS
 from sim.files import require_writable
 from sim.progress import shown_progress
+from sim.rules import validating
 
 if TYPE_CHECKING:
     from sim.cocotb.bench_runner import BenchResult
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["add", "execute"]
 
 _DEFAULT_WAVES = "default"
+#: Testbenches whose units have the parameters that are set.
+_TAKES_SETTINGS = ("fp", "tma_host")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -64,15 +67,27 @@ def _of_component(args: argparse.Namespace) -> dict[str, Any]:
         raise BadInputError(f"--component {rule}", where="--component", value=args.component)
     name = args.block = args.block or args.component
     bench = {"array": "grid"}.get(name) or (COMPONENTS[name].bench if name in COMPONENTS else None)
-    if bench != "fp":
-        require_no_settings(args, "for a floating-point unit, whose testbench takes it")
+    if bench not in _TAKES_SETTINGS:
+        units = "a floating-point unit, tma_unit or tma_top"
+        require_no_settings(args, f"for {units}, whose testbench takes it")
     if bench is None or bench == name:
         return {}
     args.block = bench
+    unit = _tested_unit(args, name) if args.settings or bench == "fp" else {}
     print(f"{name}: tested by the testbench {bench}")
-    if bench != "fp":
-        return {}
+    return unit
+
+
+def _tested_unit(args: argparse.Namespace, name: str) -> dict[str, Any]:
+    """The unit with the parameters that are set, and the environment that selects it."""
     from hw.arch.config import named
+
+    if args.block == "tma_host":
+        from sim.cocotb.tma_choice import TmaChoice
+
+        with validating("--set"):
+            chosen = TmaChoice.of(COMPONENTS[name].values(named[DEFAULT_CONFIG], args.settings))
+            return {"component": chosen.design(), "environment": chosen.environment}
     from sim.cocotb.unit_choice import environment_of_fp
     from sim.native.bundle import Bundle
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from amaranth.hdl import Const
 
 from gen.export.bus_ports import BusGroup
+from hw.arch.boxes.reductions import INTEGER_FORMATS
 from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, STORED_WORDS, Descriptor
 from hw.arch.error_codes import TmaError
 from hw.arch.registers.tma_registers import TMA_ID, TMA_REGISTERS, tma_register
@@ -31,6 +32,8 @@ _TARGET = REGION_BYTES
 _POINTERS = 2 * REGION_BYTES
 _LONGEST_COPY = 1024
 _BOXES = 4
+#: An integer format of each size, for sums in memory.
+_NUMBERS = {each.bytes: each for each in INTEGER_FORMATS}
 
 Groups = Sequence[BusGroup]
 Bytes = npt.NDArray[np.uint8]
@@ -61,6 +64,17 @@ class _Move:
             first = self.target.base + number * pitch
             image[first : first + row] = line
 
+    @property
+    def added(self) -> Descriptor:
+        """The target as integers."""
+        return dataclasses.replace(self.target, format=_NUMBERS[self.target.format.bytes])
+
+    def doubled(self) -> "_Move":
+        """What the target has once the box has been stored and then added to it."""
+        number = np.dtype(f"<u{self.target.format.bytes}")
+        content = (self.content.view(number) * 2).view(np.uint8)
+        return dataclasses.replace(self, content=content)
+
 
 def _move(rng: np.random.Generator, image: Bytes, vector_bytes: int) -> _Move:
     while True:
@@ -81,17 +95,22 @@ def _move(rng: np.random.Generator, image: Bytes, vector_bytes: int) -> _Move:
 
 
 def _drawn(
-    rng: np.random.Generator, vector_bytes: int, name: str, groups: Groups
+    rng: np.random.Generator, vector_bytes: int, name: str, groups: Groups, reduces: bool = False
 ) -> tuple[_Move, CoreCase]:
-    """A random box, and the case that begins with its tensor and ends with its copy."""
+    """A random box, and the case that begins with its tensor and ends with its copy.
+
+    A unit that ``reduces`` adds the box to the copy.
+    """
     image = rng.integers(0, 256, MEMORY_BYTES, dtype=np.uint8)
     move = _move(rng, image, vector_bytes)
-    for number, each in enumerate((move.source, move.target)):
+    described = (move.source, move.target, *([move.added] if reduces else []))
+    for number, each in enumerate(described):
         pointer = _POINTERS + number * DESCRIPTOR_BYTES
         image[pointer : pointer + DESCRIPTOR_BYTES] = np.frombuffer(each.pack(), np.uint8)
-    before = image[: _POINTERS + 2 * DESCRIPTOR_BYTES].tobytes()
-    move.stored(image)
-    after = image[: _POINTERS + 2 * DESCRIPTOR_BYTES].tobytes()
+    end = _POINTERS + len(described) * DESCRIPTOR_BYTES
+    before = image[:end].tobytes()
+    (move.doubled() if reduces else move).stored(image)
+    after = image[:end].tobytes()
     return move, CoreCase(name, groups, memory={0: before}, memory_after={0: after})
 
 
@@ -136,7 +155,7 @@ def engine_cases(
 def unit_cases(
     rng: np.random.Generator, groups: Groups, values: Mapping[str, int]
 ) -> Iterator[CoreCase]:
-    """Boxes to the scratchpad and back, and a command that is refused.
+    """Boxes to the scratchpads and back, from the last of them, and a command that is refused.
 
     Parameters
     ----------
@@ -145,9 +164,12 @@ def unit_cases(
     values : mapping of str to int
         Parameters of the component.
     """
-    layout = unit_command_layout(values["address_bits"])
+    pads, reduces = values["scratchpads"], bool(values["reduces"])
+    layout = unit_command_layout(values["address_bits"], pads)
+    places: dict[int | str, Any] = {"destinations": (1 << pads) - 1, "source": pads - 1}
     for number in range(_BOXES):
-        move, case = _drawn(rng, values["width_bits"] // 8, f"box_{number}", groups)
+        move, case = _drawn(rng, values["width_bits"] // 8, f"box_{number}", groups, reduces)
+        _grant(case, reduces)
 
         def command(
             operation: TmaOperation, id: int, pointer: int, corner: Sequence[int] = ()
@@ -158,10 +180,11 @@ def unit_cases(
                 "descriptor": pointer,
                 "coordinates": corner,
                 "id": id,
+                **(places if pads > 1 else {}),
             }
             return Const.cast(layout.const(fields)).value
 
-        for id, (operation, pointer, corner, error) in enumerate(_commands(move)):
+        for id, (operation, pointer, corner, error) in enumerate(_commands(move, reduces)):
             fields: dict[int | str, Any] = {"id": id, "code": error.value}
             ended = Const.cast(completion_layout.const(fields)).value
             case.exchange(
@@ -171,11 +194,22 @@ def unit_cases(
         yield case
 
 
-def _commands(move: _Move) -> Iterator[tuple[TmaOperation, int, list[int], TmaError]]:
+def _grant(case: CoreCase, reduces: bool) -> None:
+    """Grant every page, as to the only unit of a design."""
+    if reduces:
+        case.set(interlock__granted=1)
+
+
+def _commands(
+    move: _Move, reduces: bool
+) -> Iterator[tuple[TmaOperation, int, list[int], TmaError]]:
     """Operation, pointer, coordinates and code of each command that moves a box."""
     yield TmaOperation.LOAD, _POINTERS, move.corner, TmaError.NONE
     yield TmaOperation.LOAD, _POINTERS + 8, move.corner, TmaError.POINTER
     yield TmaOperation.STORE, _POINTERS + DESCRIPTOR_BYTES, [], TmaError.NONE
+    if reduces:
+        # The field of the reduction is 0, its code of a sum.
+        yield TmaOperation.REDUCE, _POINTERS + 2 * DESCRIPTOR_BYTES, [], TmaError.NONE
 
 
 def register_cases(
@@ -215,13 +249,17 @@ def register_cases(
 def _registers_case(
     rng: np.random.Generator, groups: Groups, values: Mapping[str, int], name: str
 ) -> CoreCase:
-    move, case = _drawn(rng, values["width_bits"] // 8, name, groups)
+    pads, reduces = values["scratchpads"], bool(values["reduces"])
+    move, case = _drawn(rng, values["width_bits"] // 8, name, groups, reduces)
+    _grant(case, reduces)
 
     def write(register: str, **fields: int) -> None:
         each = tma_register(register)
         case.register("write", each.offset, each.word(**fields))
 
-    for id, (operation, pointer, corner, error) in enumerate(_commands(move)):
+    if pads > 1:
+        write("DESTINATIONS", mask=(1 << pads) - 1, source=pads - 1)
+    for id, (operation, pointer, corner, error) in enumerate(_commands(move, reduces)):
         write("DESCRIPTOR_LO", value=pointer)
         for dimension in range(MAX_RANK):
             coordinate = corner[dimension] if dimension < len(corner) else 0

@@ -9,8 +9,10 @@ import pytest
 
 import tilewright
 from gen.verilog import emit
+from hw.arch.tma_sizes import TmaSizes
 from sim.cocotb import bench_runner
 from sim.cocotb.bench_runner import BenchResult, bench_names
+from sim.cocotb.tma_choice import TmaChoice, asked_tma
 
 FIELDS = ("block", "tests", "seed", "passed", "failed", "seconds")
 
@@ -125,6 +127,32 @@ def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_
     assert set(re.findall(r"^module (\w+)", alone, re.M)) <= set(design.instances)
 
 
+def test_the_testbench_of_a_tma_unit_tests_the_one_asked_for(monkeypatch, tmp_path, capsys):
+    asked = []
+
+    def run_bench(block, **given):
+        asked.append((block, given))
+        return BenchResult(block, "verilator", 1, 1, ("x",), 1.0, tmp_path)
+
+    monkeypatch.setattr(bench_runner, "run_bench", run_bench)
+    options = ["--data-bits", "128", "--set", "scratchpads=3", "--set", "reduces=1"]
+    assert tilewright.main(["sim", "tma_unit", *options]) == 1
+    ((block, given),) = asked
+    assert block == "tma_host"
+    repeated = "--set width_bits=128 --set scratchpads=3 --set reduces=1"
+    assert f"tilewright sim tma_unit --seed 1 {repeated}\n" in capsys.readouterr().out
+    for name, value in given["environment"].items():
+        monkeypatch.setenv(name, value)
+    chosen = asked_tma()
+    assert chosen == TmaChoice(TmaSizes(width_bits=128, scratchpads=3), reduces=True)
+    units = [given["component"], chosen.design()]
+    assert units[0].definition_name == units[1].definition_name
+    for unit in units:
+        # They are not for elaboration.
+        for part in (unit, unit._component):
+            part.__dict__["_MustUse__used"] = True
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -142,6 +170,11 @@ def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_
         (["--waves", "a.vcd"], "BLOCK must be given with a file for --waves"),
         (["grid", "--simulator", "questa"], "questa"),
         (["grid", "--seed", "-1"], "must be an integer from 0"),
+        (["tma", "--set", "reduces=1"], "--set must be for a floating-point unit, tma_unit or"),
+        (["tma-top", "--set", "reduces=2"], "reduces must be an integer from 0 to 1, not 2"),
+        (["tma_unit", "--set", "scratchpads=17"], "scratchpads must be an integer from 1 to 16"),
+        (["tma_top", "--set", "commands=4"], "must be at least 8 in the testbench, not 4"),
+        (["tma_top", "--set", "scratchpads=2", "--set", "ports=13"], "from 1 to 12, not 13"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(arguments, message, calls, capsys):

@@ -10,8 +10,11 @@ import tilewright
 from gen.design import Definition, Design, Port
 from gen.verilog import emit
 from hw.arch.errors import MissingToolError
+from hw.arch.tma_sizes import TmaSizes
+from hw.tma.reduction.beat_combiner import BeatCombiner
 from sim.cocotb import bench_runner
 from sim.cocotb.bench_runner import bench_names, run_bench
+from sim.cocotb.tma_choice import TmaChoice
 from sim.tb import accumulators, barrier, grid, pmu
 
 #: The block that joins all; `make regress` runs the others too.
@@ -38,6 +41,30 @@ def test_a_block_passes_on_icarus_too(block, seed, heavy):
     """Where nothing is known before it is set; the blocks that Icarus has time for."""
     result = run_bench(block, seed=seed, simulator="icarus")
     assert result.failed == 0 < result.passed, result.failures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_tma_unit_with_reductions_and_scratchpads_passes_its_testbench(
+    faulty, seed, heavy, monkeypatch
+):
+    """It fails if a reduction is a plain store."""
+    if faulty:
+        combine = BeatCombiner.elaborate
+
+        def store(self, platform):
+            m = combine(self, platform)
+            m.d.comb += self.o_combined.eq(self.i_stored)
+            return m
+
+        monkeypatch.setattr(BeatCombiner, "elaborate", store)
+    sizes = TmaSizes(width_bits=64, landing_beats=32, descriptors=4, barriers=4, scratchpads=3)
+    chosen = TmaChoice(sizes, commands=8, reduces=True)
+    given = {"component": chosen.design(), "environment": chosen.environment}
+    result = run_bench("tma_host", seed=seed, **given)
+    assert result.tests == 9
+    assert [name for name in result.failures if "slices" not in name] == []
+    assert len(result.failures) == (7 if faulty else 0), result.failures
 
 
 @pytest.mark.slow
