@@ -83,24 +83,42 @@ class UnitRun:
     read: list[np.ndarray]
 
 
-def _packed(layout: data.StructLayout, fields: Mapping[str, Any]) -> int:
-    """Bits of a structure; a member without a value is 0."""
-    bits = 0
-    for name, value in fields.items():
-        field = layout[name]
-        values = value if isinstance(field.shape, data.ArrayLayout) else [value]
-        width = Shape.cast(field.shape).width // max(len(values), 1)
-        if isinstance(field.shape, data.ArrayLayout):
-            width = Shape.cast(field.shape.elem_shape).width
-        for index, each in enumerate(values):
-            bits |= (int(each) & ((1 << width) - 1)) << field.offset + index * width
-    return bits
+class _Structure:
+    """Structures of a layout as words of payloads, in both directions."""
+
+    def __init__(self, layout: data.StructLayout) -> None:
+        self._words = words_of(layout.size)
+        self._places = {}
+        for name, field in layout:
+            array = isinstance(field.shape, data.ArrayLayout)
+            shape = field.shape.elem_shape if array else field.shape
+            self._places[name] = (field.offset, Shape.cast(shape).width, array)
+
+    def rows(self, structures: Sequence[Mapping[str, Any]]) -> Words:
+        """Payloads; a member without a value is 0."""
+        raw = b"".join(
+            self._packed(each).to_bytes(4 * self._words, "little") for each in structures
+        )
+        return np.frombuffer(raw, "<u4").reshape(-1, self._words)
+
+    def _packed(self, fields: Mapping[str, Any]) -> int:
+        bits = 0
+        for name, value in fields.items():
+            offset, width, array = self._places[name]
+            for index, each in enumerate(value if array else [value]):
+                bits |= (int(each) & ((1 << width) - 1)) << offset + index * width
+        return bits
+
+    def fields(self, words: Words) -> dict[str, int]:
+        """Members of a structure without arrays, unsigned."""
+        bits = int.from_bytes(np.ascontiguousarray(words).tobytes(), "little")
+        return {
+            name: bits >> offset & ((1 << width) - 1)
+            for name, (offset, width, _) in self._places.items()
+        }
 
 
-def _rows(payloads: Sequence[int], bits: int) -> Words:
-    size = 4 * words_of(bits)
-    raw = b"".join(payload.to_bytes(size, "little") for payload in payloads)
-    return np.frombuffer(raw, "<u4").reshape(-1, size // 4)
+_ANSWER, _WAIT, _RESULT = map(_Structure, (ANSWER, barrier_wait_layout, barrier_result_layout))
 
 
 def _bytes(words: Words) -> np.ndarray:
@@ -111,15 +129,6 @@ def _completions(words: Words) -> list[tuple[int, int]]:
     """Identifier and code of each completion."""
     bits = completion_layout["code"].offset
     return [(each & ((1 << bits) - 1), each >> bits) for each in words[:, 0].tolist()]
-
-
-def _fields(layout: data.StructLayout, words: Words) -> dict[str, int]:
-    """Members of a structure, unsigned."""
-    bits = int.from_bytes(np.ascontiguousarray(words).tobytes(), "little")
-    return {
-        name: bits >> field.offset & ((1 << Shape.cast(field.shape).width) - 1)
-        for name, field in layout
-    }
 
 
 class NativeUnit:
@@ -142,9 +151,9 @@ class NativeUnit:
         self._name = name
         self._sizes = sizes
         self._beat = sizes.width_bits // 8
-        self._commands = unit_command_layout(sizes.address_bits, sizes.scratchpads)
-        self._operations = operation_of(sizes)
-        self._writes = scratchpad_write_layout(sizes.width_bits, sizes.vectors)
+        self._commands = _Structure(unit_command_layout(sizes.address_bits, sizes.scratchpads))
+        self._operations = _Structure(operation_of(sizes))
+        self._writes = _Structure(scratchpad_write_layout(sizes.width_bits, sizes.vectors))
         self.memory = memory
         model.attach(f"{name}_axi", memory)
 
@@ -190,7 +199,7 @@ class NativeUnit:
             crossed[sent].first_cycle,
             completions.last_cycle,
             [
-                [_fields(ANSWER, row) for row in crossed[self._port("o_answers", pad)].words]
+                [_ANSWER.fields(row) for row in crossed[self._port("o_answers", pad)].words]
                 for pad in range(len(users))
             ],
             [
@@ -222,20 +231,18 @@ class NativeUnit:
 
     def words(self, commands: Sequence[UnitCommand]) -> Words:
         """Payloads of commands, whose identifiers are their numbers."""
-        payloads = [
-            _packed(
-                self._commands,
+        return self._commands.rows(
+            [
                 {
                     "operation": each.operation.value,
                     "descriptor": each.descriptor,
                     "coordinates": each.coordinates,
                     "id": number,
                     **each.fields,
-                },
-            )
-            for number, each in enumerate(commands)
-        ]
-        return _rows(payloads, self._commands.size)
+                }
+                for number, each in enumerate(commands)
+            ]
+        )
 
     def fill(self, content: np.ndarray, start: int = 0, *, pad: int = 0) -> None:
         """Write whole vectors of a scratchpad, from an address on."""
@@ -245,18 +252,16 @@ class NativeUnit:
     def _write_words(self, writes: Sequence[tuple[int, np.ndarray]]) -> Words:
         """Payloads that write whole vectors."""
         strobe = (1 << self._beat) - 1
-        payloads = [
-            _packed(
-                self._writes,
+        return self._writes.rows(
+            [
                 {
                     "vector": number,
                     "data": int.from_bytes(vector.tobytes(), "little"),
                     "strobe": strobe,
-                },
-            )
-            for number, vector in writes
-        ]
-        return _rows(payloads, self._writes.size)
+                }
+                for number, vector in writes
+            ]
+        )
 
     def dump(self, *, pad: int = 0) -> np.ndarray:
         """All bytes of a scratchpad."""
@@ -277,30 +282,23 @@ class NativeUnit:
         given, answers = self._port("i_operations", pad), self._port("o_answers", pad)
         words = self._operation_words(operations)
         crossed = self._model.run({given: words}, {answers: len(words)})
-        return [_fields(ANSWER, row) for row in crossed[answers].words]
+        return [_ANSWER.fields(row) for row in crossed[answers].words]
 
     def _operation_words(self, operations: Sequence[Mapping[str, Any]]) -> Words:
         """Payloads of operations; what is no `BarrierOperation` has the code 15."""
-        payloads = [
-            _packed(
-                self._operations, {**each, "operation": getattr(each["operation"], "value", 15)}
-            )
-            for each in operations
-        ]
-        return _rows(payloads, self._operations.size)
+        return self._operations.rows(
+            [{**each, "operation": getattr(each["operation"], "value", 15)} for each in operations]
+        )
 
     def wait(self, barrier: int, parity: int, cycles: int = 0) -> dict[str, int]:
         """Wait for the phase of a parity, for some cycles; the result by field."""
         given, results = f"{self._name}_i_waits", f"{self._name}_o_waits"
-        payload = _packed(
-            barrier_wait_layout, {"barrier": barrier, "parity": parity, "cycles": cycles}
-        )
         crossed = self._model.run(
-            {given: _rows([payload], barrier_wait_layout.size)},
+            {given: _WAIT.rows([{"barrier": barrier, "parity": parity, "cycles": cycles}])},
             {results: 1},
             quiet_cycles=cycles + _PATIENCE,
         )
-        return _fields(barrier_result_layout, crossed[results].words[0])
+        return _RESULT.fields(crossed[results].words[0])
 
     def check(self) -> None:
         """Raise a `Violation` if a rule of AXI4 was broken, or a burst is open."""
