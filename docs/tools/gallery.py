@@ -27,7 +27,7 @@ _PART = re.compile(r"^```sh\n(?P<text>.*?)^```$|\]\(\.\./pictures/(?P<name>[\w.]
 
 
 def commands(text: str | None = None) -> dict[str, str]:
-    """Block of shell that writes each picture, by the picture's file.
+    """Block of shell that writes each picture (or page of a profile), by its file.
 
     Parameters
     ----------

@@ -94,9 +94,10 @@ def _values(name: str, array: Array, fmt: Format) -> Array:
     # A bfloat16 array is read back as raw bytes without a type.
     if fmt.is_float and (array.dtype == bits or array.dtype == f"V{fmt.bits // 8}"):
         return np.ascontiguousarray(array).view(fmt.dtype)
+    how = "" if fmt.dtype.isbuiltin == 1 else f"; .astype(ml_dtypes.{fmt.dtype.name}) makes it so"
     rule = f"{fmt.name} as {bits.name if fmt.bits < 32 and fmt.is_float else fmt.dtype.name}"
     raise BadInputError(
-        f"Array {name} must be {rule}, not {array.dtype}",
+        f"Array {name} must be {rule}, not {array.dtype}{how}",
         where="--inputs",
         value=str(array.dtype),
         rule=rule,

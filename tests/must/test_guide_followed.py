@@ -14,6 +14,7 @@ from docs.tools.gallery import COMMITTED, PICTURES, commands, draw
 from docs.tools.site import build
 from docs.tools.walkthrough import blocks_of, clone_like, walk
 from tests.docs.fences import GUIDE, ROOT
+from tests.sim.profile.browser import Browser
 
 _BLOCKS = "every block of every page of the guide runs; its output is as shown"
 _SITE = "links of the site resolve, pictures are drawn by the build, nothing loads from elsewhere"
@@ -88,22 +89,48 @@ def faults(folder):
                 yield f"{file.name}: {address} must not be loaded"
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, heavy_lock):
+    """The site, as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("made") / "site"
+    with heavy_lock():
+        build(folder)
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.must("see-g", goal=_SITE)
-def test_the_site_is_whole(tmp_path, heavy, figure):
-    site = tmp_path / "site"
-    build(site)
+def test_the_site_is_whole(site, figure):
     assert list(faults(site)) == []
     drawn = {file.name for file in (site / PICTURES).iterdir()}
-    shown = {Path(address).name for file in site.rglob("*.html") for address in Page(file).loads}
+    pages = [Page(file) for file in site.rglob("*.html")]
+    shown = {Path(address).name for page in pages for address in page.loads + page.links}
     assert drawn == set(commands()) <= shown
     for name in COMMITTED:
         made = (site / PICTURES / name).read_bytes()
         assert made == (ROOT / PICTURES / name).read_bytes(), "run make figures"
-    pages = list(site.rglob("*.html"))
-    links = sum(len(Page(file).links) for file in pages)
+    links = sum(len(page.links) for page in pages)
     figure(f"{len(pages)} pages, {links} links, {len(drawn)} pictures")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.must("see-g", goal=_SITE)
+def test_the_site_opens_from_disk_and_is_searched(site, figure):
+    files = [site / "index.html", *sorted((site / "docs" / "guide").rglob("*.html"))]
+    with Browser() as browser:
+        for file in files:
+            browser.open(file)
+            browser.wait(lambda: browser.text("h1"))
+            outside = [
+                each for each in browser.requests() if not each.startswith((site.as_uri(), "data:"))
+            ]
+            assert (browser.errors(), outside) == ([], []), file
+        browser.open(site / "index.html", "?q=barrier")
+        found = browser.wait(lambda: browser.all(".md-search-result__item h1"))
+        assert any("barrier" in each.get_attribute("textContent").lower() for each in found)
+    figure(f"{len(files)} pages opened, {len(found)} found by a search")
 
 
 def test_a_fault_of_a_site_is_found(tmp_path):

@@ -55,7 +55,10 @@ BITS = np.zeros((2, 2), np.uint16)
         ({"A": BITS}, "must have the array B"),
         ({"A": BITS, "B": BITS, "C": BITS}, "must have the arrays A, B, not 'C'"),
         ({"A": BITS, "B": BITS.astype(np.int8)}, "Array B must be bf16 as uint16, not int8"),
-        ({"A": BITS, "B": BITS.astype(float)}, "Array B must be bf16 as uint16, not float64"),
+        (
+            {"A": BITS, "B": BITS.astype(float)},
+            "Array B must be bf16 as uint16, not float64; .astype(ml_dtypes.bfloat16)",
+        ),
         ({"A": BITS, "B": np.array([{}], object)}, "must be an npz file of plain arrays"),
     ],
 )
