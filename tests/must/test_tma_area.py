@@ -43,6 +43,23 @@ def test_the_area_is_that_of_the_page(name, figure):
     figure(f"{name}: {', '.join(found)} cells")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.must("tma-h", goal="the area of reductions and of a second scratchpad is the page's")
+def test_the_area_of_reductions_and_of_scratchpads_is_that_of_the_page(figure):
+    page = (ROOT / "docs" / "tma_unit.md").read_text()
+    found = []
+    for setting in ("reduces=1", "scratchpads=2"):
+        command = f"tilewright area --component tma_unit --data-bits 64 --set {setting}"
+        found.append(f"{report(command)['totals']['cells']:,}")
+    with_reductions, with_two = found
+    assert (
+        f"`tma_unit` has {with_reductions} cells with `--set reduces=1`, "
+        f"and {with_two} with `--set scratchpads=2`" in page
+    )
+    figure(f"64 bits, with reductions {with_reductions}, with two scratchpads {with_two} cells")
+
+
 def _in_flip_flops(component):
     """Area with every small memory as flip-flops."""
     unit = UnitDesign("tma", 1, emit(component))
