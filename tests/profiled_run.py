@@ -24,12 +24,20 @@ def profiled(
     warm=False,
     every=None,
     options=None,
+    out=None,
     **conditions,
 ):
     """Profile of a run that is verified, checked against its schema."""
     problem = Problem(
-        kernel, named[config], dims, bf16, options=options or {}, schedule=schedule or Schedule()
+        kernel,
+        named.get(config, config),
+        dims,
+        bf16,
+        out=out,
+        options=options or {},
+        schedule=schedule or Schedule(),
     )
+    config = config if config in named else "custom"
     job = Job(problem, backend, conditions=MemoryConditions(**conditions), warm=warm)
     compiled, fields = compile_job(job)
     if backend == "rtl":

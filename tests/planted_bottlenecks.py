@@ -1,0 +1,157 @@
+"""Bottlenecks planted in runs: what is planted, what relieves it, and what a profile should name."""
+
+import dataclasses
+
+from hw.arch.config import named
+from hw.numeric.formats import fp32
+from sw.kernels.flash_attention import flash_attention
+from sw.kernels.gated_mlp import gated_mlp
+from sw.kernels.linear import linear
+from sw.kernels.matmul import matmul
+from sw.kernels.residual import residual
+from sw.kernels.rms_norm import rms_norm
+from sw.kernels.softmax import softmax
+from sw.kernels.transposed.matmul_nt import matmul_nt
+from sw.kernels.transposed.matmul_tn import matmul_tn
+from sw.language import Schedule
+from tests.profiled_run import profiled
+
+__all__ = ["FIRST", "Planted", "names_it", "profile_of_planted", "speedup"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """A bottleneck in a run of a kernel.
+
+    `planted` and `relief` are options of `tests.profiled_run.profiled`: with the bottleneck, and
+    without it. `first` is the cause that the first finding must have, and how the name of its unit
+    begins; several, if the machine has several names for one thing. `chip` is a chip that is not
+    among the named ones: its model is not built, and its profile is predicted.
+    """
+
+    kernel: object
+    dims: dict
+    planted: dict
+    relief: dict
+    first: tuple
+    backend: str = "rtl"
+
+
+def profile_of_planted(case):
+    """Profile of the run with the bottleneck."""
+    return profiled(case.kernel, case.dims, backend=case.backend, **case.planted)
+
+
+def speedup(case):
+    """Cycles with the bottleneck over those without it: predicted, if memory never pauses."""
+    pauses = "channel_stalls" in case.planted or "stall" in case.planted
+    backend = "rtl" if pauses else "emulator"
+    runs = [
+        profiled(case.kernel, case.dims, backend=backend, **options)
+        for options in (case.planted, case.relief)
+    ]
+    return runs[0]["cycles"] / runs[1]["cycles"]
+
+
+def names_it(profile, case):
+    """Whether the first finding is what was planted."""
+    found = profile["findings"][0]
+    return any(found["cause"] == cause and found["by"].startswith(by) for cause, by in case.first)
+
+
+def _chip(name, *, agcus=None, lanes=None):
+    """A named chip with other AGCUs or lanes."""
+    chip = named[name]
+    if agcus:
+        chip = dataclasses.replace(chip, agcu=dataclasses.replace(chip.agcu, count=agcus))
+    if lanes:
+        chip = dataclasses.replace(chip, pcu=dataclasses.replace(chip.pcu, lanes=lanes))
+    return chip
+
+
+def _slots(**numbers):
+    return {"schedule": Schedule(slots=numbers)}
+
+
+_SMALL = {"config": "small"}
+_PCU = (("busy", "pcu"), ("unit", "pcu"))
+_PORT = (("port", "agcu"), ("busy", "agcu"))
+_DECODE = {"H": 2, "G": 1, "M": 1, "S": 256, "D": 16}
+
+#: Ten bottlenecks, two of each kind, that were chosen before the rules of the causes were last
+#: changed.
+FIRST = {
+    "slow memory: late answers, softmax": Planted(
+        softmax,
+        {"M": 64, "N": 64},
+        {"latency": 2000},
+        {"latency": 20},
+        (("memory", "agcu_0"),),
+    ),
+    "slow memory: reads pause, decoding": Planted(
+        flash_attention,
+        _DECODE,
+        _SMALL | {"channel_stalls": (0.0, 0.9, 0.0, 0.0, 0.0)},
+        _SMALL,
+        (("memory", "agcu"),),
+    ),
+    "one slot: product of a transpose": Planted(
+        matmul_tn,
+        {"M": 64, "N": 512, "K": 64},
+        _SMALL | _slots(a_tile=1, b_tile=1),
+        _SMALL,
+        (("slots", "pmu"),),
+    ),
+    "one slot: product by a transpose": Planted(
+        matmul_nt,
+        {"M": 16, "N": 128, "K": 64},
+        _slots(a_tile=1, b_tile=1),
+        {},
+        (("slots", "pmu"),),
+    ),
+    "narrow link: weights for two rows": Planted(
+        linear,
+        {"M": 2, "N": 256, "K": 256},
+        {"config": _chip("small", agcus=1)},
+        _SMALL,
+        _PORT,
+        "emulator",
+    ),
+    "narrow link: results of many units": Planted(
+        matmul,
+        {"M": 128, "N": 128, "K": 16},
+        _SMALL | {"out": fp32},
+        _SMALL,
+        _PORT,
+    ),
+    "slow PCU: one lane, softmax": Planted(
+        softmax,
+        {"M": 64, "N": 64},
+        {"config": _chip("tiny", lanes=1), "latency": 20},
+        {"latency": 20},
+        _PCU,
+        "emulator",
+    ),
+    "slow PCU: two phases, norm": Planted(
+        rms_norm,
+        {"M": 64, "N": 128},
+        _SMALL | {"latency": 20},
+        {"config": _chip("small", lanes=8), "latency": 20},
+        _PCU,
+    ),
+    "head of line: three streams, residual": Planted(
+        residual,
+        {"M": 64, "N": 32, "K": 16},
+        {},
+        {"config": _chip("tiny", agcus=2)},
+        _PORT,
+    ),
+    "head of line: all streams, gated layer": Planted(
+        gated_mlp,
+        {"M": 64, "D": 128, "F": 128},
+        {"config": _chip("small", agcus=1)},
+        _SMALL,
+        _PORT,
+        "emulator",
+    ),
+}
