@@ -61,6 +61,22 @@ class _Interval:
             self._known[unit, state] = found
         return found
 
+    def ended(self, unit: str) -> Shares:
+        """Causes of the idle cycles of a unit that has ended: work on its results, or none."""
+        behind = [unit]
+        for name in behind:
+            behind += [other for other in self._graph.consumers[name] if other not in behind]
+        work = {
+            name: float(self._shares[name][_BUSY])
+            for name in behind[1:]
+            if name.startswith(("pcu", "agcu"))
+        }
+        busiest = max(work, key=work.__getitem__, default=None)
+        if busiest is None:
+            return {Cause("done"): 1.0}
+        cause = Cause("port" if busiest.startswith("agcu") else "unit", busiest)
+        return {cause: work[busiest], Cause("done"): 1 - work[busiest]}
+
     def _follow(
         self, unit: str, state: int, chain: tuple[tuple[str, int], ...], but: str = ""
     ) -> Shares:
@@ -212,14 +228,17 @@ def attribute(graph: UnitGraph, intervals: Intervals) -> dict[str, dict[Cause, f
             found = totals[unit]
             found[Cause("busy")] += busy
             later = works[unit].size and number <= works[unit][-1]
-            if idle and unit.startswith("pcu") and later:
-                wait += idle
-            else:
-                found[Cause("done")] += idle
-            for waited, state in ((wait, _INPUT), (room, _ROOM)):
-                if waited:
-                    for cause, share in interval.causes(unit, state).items():
-                        found[cause] += waited * share
+            is_pcu = unit.startswith("pcu")
+            if is_pcu and later:
+                wait, idle = wait + idle, 0.0
+            ended = interval.ended(unit) if is_pcu and idle else {Cause("done"): 1.0}
+            for waited, causes in (
+                (wait, interval.causes(unit, _INPUT) if wait else {}),
+                (room, interval.causes(unit, _ROOM) if room else {}),
+                (idle, ended),
+            ):
+                for cause, share in causes.items():
+                    found[cause] += waited * share
     return {
         unit: {cause: count for cause, count in found.items() if count}
         for unit, found in totals.items()

@@ -12,19 +12,21 @@ __all__ = ["FULL", "LEAST", "find"]
 
 #: Share of the cycles from which on a cause is told.
 LEAST = 0.02
-#: Share of busy cycles from which on arrays, or memory ports, are what bounds a run.
+#: Share from which on work comes before a wait, of the cycles of both.
 FULL = 0.85
 _MOST = 6
+#: Share of the largest that others of its kind must hold up to be named beside it.
+_LIKE = 0.5
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "memory": (
-        "{who} {wait} for memory at {by}: its data come later than they are needed",
+        "{who} {wait} for memory at {by}: data come later than they are needed",
         "Let more loads be under way: more slots for the buffers of {by}, or a higher "
         "`outstanding`; larger tiles read each byte fewer times; less latency or fewer pauses of "
         "the memory",
     ),
     "port": (
-        "{who} {wait} while the memory port {by} moves other data: it is at its width",
+        "{who} {wait} while the memory {ports} {by} {moves} other data",
         "Move fewer bytes (larger tiles, a narrower format, parts fused into one), or spread the "
         "streams of {by} over more AGCUs",
     ),
@@ -35,7 +37,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "that more fit",
     ),
     "unit": (
-        "{who} {wait} for {by}, which works all the time",
+        "{who} {wait} for {by}, which {works} meanwhile",
         "Divide the work of {by} over more units (`row_par`, `col_par`, more `lanes`)",
     ),
     "done": (
@@ -80,26 +82,45 @@ def find(
         "wait": "waits" if one else "wait",
         "have": "has" if one else "have",
     }
-    found = []
     busiest = max(matter, key=lambda unit: causes[unit].get(Cause("busy"), 0))
     busy = causes[busiest].get(Cause("busy"), 0)
     work = _finding(Cause("busy", busiest), float(busy), cycles, _work(busiest, kinds), _ADVICE)
-    found = [
-        _finding(
-            cause,
-            count,
-            cycles,
-            *(each.format(by=cause.by, **words) for each in _TEXTS[cause.kind]),
-        )
-        for cause, count in totals.items()
-        if cause.kind in _TEXTS and count / cycles >= LEAST
-    ]
-    found.sort(key=lambda each: -each["cycles"])
-    first = busy / cycles >= FULL or not found
-    return ([work, *found] if first else [*found, work])[:_MOST]
+    found = []
+    for kind, by in _by_kind(totals).items():
+        count = sum(by.values())
+        if count / cycles >= LEAST:
+            own = words | _who_holds(by)
+            texts = (each.format(**own) for each in _TEXTS[kind])
+            found.append(_finding(Cause(kind, next(iter(by))), count, cycles, *texts))
+    weights = {"busy": (1 - FULL) / FULL}
+    found.append(work)
+    found.sort(key=lambda each: -each["cycles"] * weights.get(each["cause"], 1.0))
+    return found[:_MOST]
 
 
 _ADVICE = "It is near its bound: only less work, a wider format of the cells, or more units help"
+
+
+def _by_kind(totals: Mapping[Cause, float]) -> dict[str, dict[str, float]]:
+    """Cycles by who holds, largest first, of each kind of cause that is told."""
+    found: dict[str, dict[str, float]] = collections.defaultdict(dict)
+    for cause, count in sorted(totals.items(), key=lambda each: -each[1]):
+        if cause.kind in _TEXTS:
+            found[cause.kind][cause.by] = count
+    return found
+
+
+def _who_holds(by: Mapping[str, float]) -> dict[str, str]:
+    """Words for those who hold the others up: the one that does so most, and its like."""
+    most = max(by.values())
+    units = [unit for unit, count in by.items() if count >= _LIKE * most]
+    one = len(units) == 1
+    return {
+        "by": _listed(units),
+        "works": "works" if one else "work",
+        "moves": "moves" if one else "move",
+        "ports": "port" if one else "ports",
+    }
 
 
 def _work(unit: str, kinds: Mapping[str, str]) -> str:

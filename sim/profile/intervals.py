@@ -73,6 +73,17 @@ def _marked(cycles: int, runs: Sequence[Run]) -> npt.NDArray[np.bool_]:
     return found
 
 
+def _turns(moves: Sequence[Move]) -> dict[tuple[str, int], tuple[int, int]]:
+    """First and last cycle of each turn of a slot at a read engine, by engine and turn."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for move in moves:
+        if move.part.startswith("R") and move.number >= 0:
+            key = move.part, move.number
+            begin, end = found.get(key, (int(move.run.first), 0))
+            found[key] = begin, max(end, int(move.run.last))
+    return found
+
+
 def _unit_states(cycles: int, moves: Sequence[Move]) -> Ints:
     """State of a unit in each cycle, in the order of the hardware's counters."""
     state = np.full(cycles, _INPUT, dtype=np.int64)
@@ -81,6 +92,9 @@ def _unit_states(cycles: int, moves: Sequence[Move]) -> Ints:
         if move.room > 0:
             begin = max(0, int(move.run.first - move.room))
             state[begin : int(move.run.first)] = _ROOM
+    # A read engine has its whole slot: what it waits for within a turn is room.
+    for begin, end in _turns(payloads).values():
+        state[max(0, begin) : end] = _ROOM
     if payloads:
         last = max(move.run.last for move in payloads)
         state[int(last) + 1 :] = _IDLE

@@ -75,7 +75,7 @@ class TimedLaneUnit(Producer, LaneUnit):
         last = max(last, first + units * cycles - 1)
         self._issued = Run(first, last, units)
         machine: Any = self.machine
-        machine.tell(self.name, Run(first, last, round(units * self.groups)))
+        machine.tell(self.name, Run(first, last, round(units * cycles)))
         self.free = last + 1
         before, held = self._run, ((self.source, self._head), (self.auxiliary, self._beside))
         super()._issue(units)
@@ -92,6 +92,10 @@ class TimedLaneUnit(Producer, LaneUnit):
                 self._follows = self.free + FOLLOWING
             else:
                 self.free = max(self.free, last + PHASE_CHANGE)
+            if not ended and self.free > last + 1:
+                # The hardware counts the pause between two phases as work.
+                pause = round(self.free - last) - 1
+                machine.tell(self.name, Run(last + 1, last + pause, pause))
 
     def leaves(self, channel: Channel, count: int) -> Run:
         run = self._issued
