@@ -62,20 +62,34 @@ class _Interval:
         return found
 
     def ended(self, unit: str) -> Shares:
-        """Causes of the idle cycles of a unit that has ended: work on its results, or none."""
+        """Causes of the idle cycles of a unit that has ended.
+
+        They are work on its results, answers of memory to their stores, or none.
+        """
+        graph, shares = self._graph, self._shares
         behind = [unit]
         for name in behind:
-            behind += [other for other in self._graph.consumers[name] if other not in behind]
-        work = {
-            name: float(self._shares[name][_BUSY])
-            for name in behind[1:]
-            if name.startswith(("pcu", "agcu"))
-        }
-        busiest = max(work, key=work.__getitem__, default=None)
-        if busiest is None:
+            behind += [other for other in graph.consumers[name] if other not in behind]
+        units = [name for name in behind[1:] if name.startswith(("pcu", "agcu"))]
+        if not units:
             return {Cause("done"): 1.0}
-        cause = Cause("port" if busiest.startswith("agcu") else "unit", busiest)
-        return {cause: work[busiest], Cause("done"): 1 - work[busiest]}
+        busiest = max(units, key=lambda name: float(shares[name][_BUSY]))
+        work = float(shares[busiest][_BUSY])
+        kind = "port" if busiest.startswith("agcu") else "unit"
+        # What is still to be stored is on its way if whoever sends it has not ended.
+        unanswered = [
+            name
+            for name in units
+            if name in graph.stores
+            and all(shares[other][_IDLE] == 1 for other in graph.suppliers[name])
+        ]
+        latest = max(unanswered, key=lambda name: float(shares[name][_INPUT]), default=unit)
+        answers = min(1 - work, float(shares[latest][_INPUT])) if unanswered else 0.0
+        return {
+            Cause(kind, busiest): work,
+            Cause("memory", latest): answers,
+            Cause("done"): 1 - work - answers,
+        }
 
     def _follow(
         self, unit: str, state: int, chain: tuple[tuple[str, int], ...], but: str = ""
@@ -105,7 +119,7 @@ class _Interval:
         feeders = {feeder for name in units for feeder in self._graph.suppliers[name]}
         owed = {name: self._memory[name][0] for name in units | feeders if name in self._memory}
         latest = max(owed, key=owed.__getitem__, default=None)
-        if latest is None or slots.get(fewest) == 1:
+        if latest is None or (slots.get(fewest) == 1 and fewest in self._graph.refilled):
             return {Cause("slots", fewest): 1.0}
         share = min(1.0, float(owed[latest]))
         return {Cause("memory", latest): share, Cause("slots", fewest): 1 - share}
@@ -126,7 +140,9 @@ class _Interval:
     def _held(self, cause: Cause, chain: tuple[tuple[str, int], ...]) -> Shares:
         """A cause, or the buffer of one slot on the way to it, which holds no next turn."""
         one = next((name for name, _ in chain if self._graph.slots.get(name) == 1), None)
-        if one is not None and self._kernel[cause.by] < FULL:
+        # Data on their way to a slot that is filled once would not come sooner into another one.
+        late = cause.kind == "memory" and one not in self._graph.refilled
+        if one is not None and not late and self._kernel[cause.by] < FULL:
             return {Cause("slots", one): 1.0}
         return {cause: 1.0}
 

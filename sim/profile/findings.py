@@ -20,7 +20,7 @@ _LIKE = 0.5
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "memory": (
-        "{who} {wait} for memory at {by}: data come later than they are needed",
+        "{who} {wait} for memory at {by}: data, or answers, come later than they are needed",
         "Let more loads be under way: more slots for the buffers of {by}, or a higher "
         "`outstanding`; larger tiles read each byte fewer times; less latency or fewer pauses of "
         "the memory",
@@ -82,9 +82,14 @@ def find(
         "wait": "waits" if one else "wait",
         "have": "has" if one else "have",
     }
-    busiest = max(matter, key=lambda unit: causes[unit].get(Cause("busy"), 0))
+    workers = [unit for unit in causes if kinds[unit] in ("pcu", "agcu")]
+    busiest = max(workers, key=lambda unit: causes[unit].get(Cause("busy"), 0))
     busy = causes[busiest].get(Cause("busy"), 0)
-    work = _finding(Cause("busy", busiest), float(busy), cycles, _work(busiest, kinds), _ADVICE)
+    is_port = kinds[busiest] == "agcu"
+    what = "moves data" if is_port else "works"
+    text = f"{busiest} {what}; no other PCU or AGCU is busy for longer"
+    advice = _TEXTS["port"][1].format(by=busiest) if is_port else _ADVICE
+    work = _finding(Cause("busy", busiest), float(busy), cycles, text, advice)
     found = []
     for kind, by in _by_kind(totals).items():
         count = sum(by.values())
@@ -121,11 +126,6 @@ def _who_holds(by: Mapping[str, float]) -> dict[str, str]:
         "moves": "moves" if one else "move",
         "ports": "port" if one else "ports",
     }
-
-
-def _work(unit: str, kinds: Mapping[str, str]) -> str:
-    what = "moves data" if kinds[unit] == "agcu" else "works"
-    return f"{unit} {what}; no unit of its kind does so for longer"
 
 
 def _listed(units: Sequence[str]) -> str:

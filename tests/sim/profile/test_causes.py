@@ -11,7 +11,7 @@ from sim.profile.unit_graph import UnitGraph
 LOAD = ("agcu_0", "pmu_0_1", "pcu_0_0", "pmu_1_0", "agcu_1")
 
 
-def graph(slots=4):
+def graph(slots=4, again=True):
     """A load through a buffer, a PCU and a second buffer to a store."""
     pairs = list(zip(LOAD, LOAD[1:], strict=False))
     return UnitGraph(
@@ -19,6 +19,7 @@ def graph(slots=4):
         consumers={name: tuple(b for a, b in pairs if a == name) for name in LOAD},
         credits={name: ("pmu_0_1",) if name == "agcu_0" else () for name in LOAD},
         slots={"pmu_0_1": slots, "pmu_1_0": 4},
+        refilled=frozenset({"pmu_0_1", "pmu_1_0"} if again else ()),
         loads=frozenset({"agcu_0"}),
         stores=frozenset({"agcu_1"}),
     )
