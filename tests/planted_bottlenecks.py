@@ -1,4 +1,4 @@
-"""Bottlenecks planted in runs: what is planted, what relieves it, and what a profile should name."""
+"""Bottlenecks planted in runs: what is planted, what relieves it, what a profile should name."""
 
 import dataclasses
 

@@ -110,10 +110,13 @@ class _Interval:
     def _closed(self, unit: str, chain: tuple[tuple[str, int], ...]) -> Shares:
         """A chain that returns: all wait for data on their way from memory, or for turns of slots.
 
-        Of slots, those of the buffer that has the fewest.
+        Of slots, those of the buffer that has the fewest. Without a buffer, it is units that wait
+        for what is in each other's pipelines.
         """
         slots = self._graph.slots
-        around = [name for name, _ in chain if name in slots] or [unit]
+        around = [name for name, _ in chain if name in slots]
+        if not around:
+            return {Cause("unit", unit): 1.0}
         fewest = min(around, key=lambda name: slots.get(name, 0))
         units = {name for name, _ in chain} | {unit}
         feeders = {feeder for name in units for feeder in self._graph.suppliers[name]}

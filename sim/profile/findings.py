@@ -8,12 +8,12 @@ from typing import Any
 
 from sim.profile.causes import Cause
 
-__all__ = ["FULL", "LEAST", "find"]
+__all__ = ["LARGE", "LEAST", "find"]
 
 #: Share of the cycles from which on a cause is told.
 LEAST = 0.02
-#: Share from which on work comes before a wait, of the cycles of both.
-FULL = 0.85
+#: Share of the cycles above which a wait is told before the work of the busiest unit.
+LARGE = 0.1
 _MOST = 6
 #: Share of the largest that others of its kind must hold up to be named beside it.
 _LIKE = 0.5
@@ -97,10 +97,17 @@ def find(
             own = words | _who_holds(by)
             texts = (each.format(**own) for each in _TEXTS[kind])
             found.append(_finding(Cause(kind, next(iter(by))), count, cycles, *texts))
-    weights = {"busy": (1 - FULL) / FULL}
     found.append(work)
-    found.sort(key=lambda each: -each["cycles"] * weights.get(each["cause"], 1.0))
+    found.sort(key=lambda each: (_before_work(each, busy), each["cycles"]), reverse=True)
     return found[:_MOST]
+
+
+def _before_work(finding: Mapping[str, Any], busy: int) -> int:
+    """Rank of a finding: 2 before the work of the busiest unit, 0 behind it, 1 for that itself."""
+    if finding["cause"] == "busy":
+        return 1
+    outside = finding["cause"] == "launch"
+    return 2 * (finding["cycles"] > busy if outside else finding["share"] > LARGE)
 
 
 _ADVICE = "It is near its bound: only less work, a wider format of the cells, or more units help"

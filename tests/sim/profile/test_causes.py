@@ -101,12 +101,13 @@ def test_joined_intervals_keep_their_sums():
     assert found.memory["agcu_0"].sum() == counts[:, :2].sum()
 
 
-def test_findings_are_in_the_order_of_cycles_and_work_comes_first_where_it_is_full():
+def test_findings_are_in_the_order_of_cycles_and_work_comes_before_small_waits():
     kinds = {"pcu_0_0": "pcu", "agcu_0": "agcu"}
     waits = {Cause("busy"): 20, Cause("memory", "agcu_0"): 60, Cause("launch"): 20}
-    found = find({"pcu_0_0": waits, "agcu_0": {Cause("busy"): 100}}, kinds, 100)
-    assert [each["cause"] for each in found] == ["memory", "launch", "busy"]
-    assert found[0]["by"] == "agcu_0" and "60%" in found[0]["text"] and found[0]["advice"]
+    found = find({"pcu_0_0": waits, "agcu_0": {Cause("busy"): 30}}, kinds, 100)
+    assert [each["cause"] for each in found] == ["memory", "busy", "launch"]
+    assert [each["by"] for each in found] == ["agcu_0", "agcu_0", ""]
+    assert "60%" in found[0]["text"] and found[0]["advice"]
     full = {"pcu_0_0": {Cause("busy"): 90, Cause("done"): 10}}
     assert [each["cause"] for each in find(full, kinds, 100)] == ["busy", "done"]
     assert find({"pcu_0_0": {Cause("off"): 100}}, kinds, 100) == []
@@ -123,8 +124,14 @@ def test_waits_of_one_kind_are_one_finding_that_names_who_holds_most():
     assert "agcu_1, agcu_0 move other data" in first["text"]
 
 
-@pytest.mark.parametrize(("slots", "first"), [(13, "busy"), (15, "slots")])
-def test_work_comes_before_waits_that_are_less_than_its_share(slots, first):
-    # 85 % of 80 and 14.1 cycles.
-    own = {Cause("busy"): 80, Cause("slots", "pmu_0_1"): slots, Cause("done"): 20 - slots}
+@pytest.mark.parametrize(("slots", "first"), [(10, "busy"), (11, "slots")])
+def test_work_comes_before_waits_in_up_to_a_tenth_of_the_cycles(slots, first):
+    own = {Cause("busy"): 80, Cause("slots", "pmu_0_1"): slots, Cause("done"): 5}
+    own[Cause("launch")] = 15 - slots
+    assert find({"pcu_0_0": own}, {"pcu_0_0": "pcu"}, 100)[0]["cause"] == first
+
+
+@pytest.mark.parametrize(("launch", "first"), [(45, "busy"), (55, "launch")])
+def test_work_comes_before_a_launch_that_is_shorter(launch, first):
+    own = {Cause("busy"): 100 - launch, Cause("launch"): launch}
     assert find({"pcu_0_0": own}, {"pcu_0_0": "pcu"}, 100)[0]["cause"] == first
