@@ -92,11 +92,11 @@ def find(
     work = _finding(Cause("busy", busiest), float(busy), cycles, text, advice)
     found = []
     for kind, by in _by_kind(totals).items():
-        count = sum(by.values())
-        if count / cycles >= LEAST:
+        held = sum(by.values())
+        if held / cycles >= LEAST:
             own = words | _who_holds(by)
             texts = (each.format(**own) for each in _TEXTS[kind])
-            found.append(_finding(Cause(kind, next(iter(by))), count, cycles, *texts))
+            found.append(_finding(Cause(kind, next(iter(by))), held, cycles, *texts))
     found.append(work)
     found.sort(key=lambda each: (_before_work(each, busy), each["cycles"]), reverse=True)
     return found[:_MOST]
@@ -106,8 +106,9 @@ def _before_work(finding: Mapping[str, Any], busy: int) -> int:
     """Rank of a finding: 2 before the work of the busiest unit, 0 behind it, 1 for that itself."""
     if finding["cause"] == "busy":
         return 1
-    outside = finding["cause"] == "launch"
-    return 2 * (finding["cycles"] > busy if outside else finding["share"] > LARGE)
+    if finding["cause"] == "launch":
+        return 2 if finding["cycles"] > busy else 0
+    return 2 if finding["share"] > LARGE else 0
 
 
 _ADVICE = "It is near its bound: only less work, a wider format of the cells, or more units help"

@@ -81,12 +81,16 @@ def _compare(kernel, dims, config, figure):
 
 
 def _spans(profile):
-    """From the first to the last work of each array and AGCU in each kernel."""
+    """From the first to the last work of each array and AGCU in each kernel.
+
+    Lanes count the cycle in which they load their program as work: it is no block of a vector.
+    """
     found = {}
     for number, entry in enumerate(profile["entries"]):
         for block in profile["blocks"]:
             key = block["unit"], number
             inside = entry["begin"] <= block["begin"] < entry["end"]
+            inside &= block["end"] - block["begin"] > 1
             if inside and not block["unit"].startswith("pmu"):
                 own = found.setdefault(key, {"begin": block["begin"], "end": 0})
                 own["end"] = max(own["end"], block["end"])
