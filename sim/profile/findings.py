@@ -6,7 +6,7 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sim.profile.causes import Cause
+from sim.profile.causes import FULL, Cause
 
 __all__ = ["LARGE", "LEAST", "find"]
 
@@ -82,8 +82,7 @@ def find(
         "wait": "waits" if one else "wait",
         "have": "has" if one else "have",
     }
-    workers = [unit for unit in causes if kinds[unit] in ("pcu", "agcu")]
-    busiest = max(workers, key=lambda unit: causes[unit].get(Cause("busy"), 0))
+    busiest = _busiest(causes, kinds, pcus, cycles)
     busy = causes[busiest].get(Cause("busy"), 0)
     is_port = kinds[busiest] == "agcu"
     what = "moves data" if is_port else "works"
@@ -100,6 +99,23 @@ def find(
     found.append(work)
     found.sort(key=lambda each: (_before_work(each, busy), each["cycles"]), reverse=True)
     return found[:_MOST]
+
+
+def _busiest(
+    causes: Mapping[str, Mapping[Cause, int]],
+    kinds: Mapping[str, str],
+    pcus: Sequence[str],
+    cycles: int,
+) -> str:
+    """The busiest PCU, if it is at its bound, or the busiest of PCUs and AGCUs."""
+
+    def busy(unit: str) -> int:
+        return causes[unit].get(Cause("busy"), 0)
+
+    first = max(pcus, key=busy, default=None)
+    if first is not None and busy(first) > FULL * (cycles - causes[first].get(Cause("launch"), 0)):
+        return first
+    return max((unit for unit in causes if kinds[unit] in ("pcu", "agcu")), key=busy)
 
 
 def _before_work(finding: Mapping[str, Any], busy: int) -> int:

@@ -135,3 +135,17 @@ def test_work_comes_before_waits_in_up_to_a_tenth_of_the_cycles(slots, first):
 def test_work_comes_before_a_launch_that_is_shorter(launch, first):
     own = {Cause("busy"): 100 - launch, Cause("launch"): launch}
     assert find({"pcu_0_0": own}, {"pcu_0_0": "pcu"}, 100)[0]["cause"] == first
+
+
+@pytest.mark.parametrize(("pcu", "named"), [(80, "agcu_0"), (96, "pcu_0_0")])
+def test_a_port_is_the_busiest_unit_unless_a_pcu_is_at_its_bound(pcu, named):
+    own = {
+        "pcu_0_0": {Cause("busy"): pcu, Cause("done"): 100 - pcu},
+        "agcu_0": {Cause("busy"): 98, Cause("done"): 2},
+    }
+    work = [
+        each
+        for each in find(own, {"pcu_0_0": "pcu", "agcu_0": "agcu"}, 100)
+        if each["cause"] == "busy"
+    ]
+    assert [each["by"] for each in work] == [named]
