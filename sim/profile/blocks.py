@@ -7,23 +7,39 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hw.arch.counters import counter_numbers, pmu_state_layout
+from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import PMU
 from sim.native.samples import KernelSamples
 from sim.profile.unit_graph import names_of
+from sw.prove.unrolled_loops import visits
+from sw.timing.prediction import unit_name
 from sw.timing.timeline import Timeline
 
 if TYPE_CHECKING:
     from sw.compiled_part import CompiledPart
 
-__all__ = ["MOST_BLOCKS", "Blocks", "block_names", "sampled_blocks", "thinned", "timeline_blocks"]
+__all__ = [
+    "MOST_BLOCKS",
+    "Blocks",
+    "block_names",
+    "engine_turns",
+    "sampled_blocks",
+    "thinned",
+    "timeline_blocks",
+]
 
 #: Most blocks of a profile: beyond, neighbours of a row are joined.
 MOST_BLOCKS = 20_000
 #: Most cycles between two moves of an array that belong to one block.
 _GAP = 4
 
+_ENGINES = ("W0", "W1", "R0", "R1")
+
+#: Slots of an engine's ring, and the turns that it visits, in order.
+Turns = tuple[int, npt.NDArray[np.int64]]
 #: Blocks as a profile has them.
 Blocks = list[dict[str, Any]]
 
@@ -54,6 +70,19 @@ def block_names(part: CompiledPart) -> dict[tuple[str, str], str]:
                 found[unit, f"store {int(sink.port)}"] = net.name
             elif unit.startswith("pmu"):
                 found.setdefault((unit, f"W{int(sink.port)}"), net.name)
+    return found
+
+
+def engine_turns(part: CompiledPart) -> dict[tuple[str, str], Turns]:
+    """Turns of the slots at each engine of a part's PMUs, by unit and engine."""
+    found: dict[tuple[str, str], Turns] = {}
+    for kind, at, program in part.chip.units():
+        if isinstance(program, PmuProgram):
+            for name, engine in zip(_ENGINES, program.engines, strict=True):
+                if engine is not None:
+                    turns = visits(engine).turn
+                    changes = np.diff(turns, prepend=-1) != 0
+                    found[unit_name(kind, at), name] = engine.ring.count, turns[changes]
     return found
 
 
@@ -102,7 +131,10 @@ def timeline_blocks(
 
 
 def sampled_blocks(
-    samples: KernelSamples, names: Mapping[tuple[str, str], str], origin: int
+    samples: KernelSamples,
+    names: Mapping[tuple[str, str], str],
+    turns: Mapping[tuple[str, str], Turns],
+    origin: int,
 ) -> Blocks:
     """Blocks of a kernel that was sampled, as exact as the distance of two samples.
 
@@ -115,6 +147,8 @@ def sampled_blocks(
     samples : KernelSamples
     names : mapping of (str, str) to str
         As of `block_names`.
+    turns : mapping of (str, str) to Turns
+        As of `engine_turns`.
     origin : int
         Cycle of the model that is cycle 0 of the run.
     """
@@ -122,7 +156,7 @@ def sampled_blocks(
     found: Blocks = []
     for unit, words in samples.units.items():
         if unit.startswith("pmu"):
-            found += _turns(unit, words, cycles, names)
+            found += _turns(unit, words, cycles, names, turns)
             continue
         part = next((part for name, part in names if name == unit), None)
         if part is None:
@@ -139,7 +173,11 @@ def sampled_blocks(
 
 
 def _turns(
-    unit: str, words: Any, cycles: list[int], names: Mapping[tuple[str, str], str]
+    unit: str,
+    words: Any,
+    cycles: list[int],
+    names: Mapping[tuple[str, str], str],
+    turns: Mapping[tuple[str, str], Turns],
 ) -> Iterable[dict[str, Any]]:
     """Turns of the slots of a PMU's engines, from the samples of its word ``state``."""
     state = words[:, counter_numbers(PMU)["state"]]
@@ -155,9 +193,15 @@ def _turns(
         place = fields["lap"] * 2 + fields["done"] + (fields["slot"] << 2)
         changes = [0, *(np.flatnonzero(np.diff(place)) + 1), len(place)]
         works = fields["entered"] & fields["port"] & fields["reported"] & ~fields["done"] & 1
-        for number, (first, end) in enumerate(itertools.pairwise(changes)):
+        count, coming = turns.get((unit, engine.upper()), (1, np.zeros(0, np.int64)))
+        seen = fields["lap"] * count + fields["slot"]
+        for first, end in itertools.pairwise(changes):
             inside = np.flatnonzero(works[first:end])
             if inside.size:
+                # A turn that passed between two samples is left out.
+                ahead = np.flatnonzero(coming % (2 * count) == seen[first])
+                number = int(coming[ahead[0]]) if ahead.size else -1
+                coming = coming[ahead[0] + 1 :] if ahead.size else coming
                 begin = cycles[first + int(inside[0])]
                 last = cycles[min(end, len(cycles) - 1)]
                 yield _block(unit, engine.upper(), names, number, begin, last, cycles[first])

@@ -14,12 +14,20 @@ from hw.arch.errors import BadInputError
 from hw.arch.places import agcu_places
 from sim.backends.interface import Answer
 from sim.files import plain
-from sim.profile.blocks import Blocks, block_names, sampled_blocks, thinned, timeline_blocks
+from sim.profile.blocks import (
+    Blocks,
+    block_names,
+    engine_turns,
+    sampled_blocks,
+    thinned,
+    timeline_blocks,
+)
 from sim.profile.causes import Cause, attribute, whole_cycles
 from sim.profile.findings import find
 from sim.profile.intervals import Intervals, from_samples, from_timeline, merged
 from sim.profile.moved_bytes import moved_bytes
 from sim.profile.schema import FORMAT, VERSION
+from sim.profile.token_arrows import Place, token_arrows
 from sim.profile.unit_graph import graph_of, names_of
 from sim.run.job import Job
 from sim.run.report import TALLIES
@@ -43,10 +51,16 @@ def sample_distance(job: Job, compiled: Compiled) -> int:
 
 
 class _Kernel:
-    """One kernel of the launch list: its part, its intervals, its blocks."""
+    """One kernel of the launch list: its part, its intervals, its blocks and their tokens."""
 
-    def __init__(self, number: int, intervals: Intervals, blocks: Blocks) -> None:
-        self.number, self.intervals, self.blocks = number, intervals, blocks
+    def __init__(
+        self,
+        number: int,
+        intervals: Intervals,
+        blocks: Blocks,
+        tokens: Sequence[tuple[Place, Place]] = (),
+    ) -> None:
+        self.number, self.intervals, self.blocks, self.tokens = number, intervals, blocks, tokens
 
     @property
     def begin(self) -> int:
@@ -105,6 +119,7 @@ def profile_of(
     moved = sum(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
     needed = sum(spec.bytes for spec in compiled.arrays)
     moves = moved_bytes(compiled)
+    blocks = thinned([block for kernel in kernels for block in kernel.blocks])
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -125,7 +140,8 @@ def profile_of(
         "units": [
             _unit(name, kinds[name], compiled, causes[name], states[name], report) for name in units
         ],
-        "blocks": thinned([block for kernel in kernels for block in kernel.blocks]),
+        "blocks": blocks,
+        "tokens": _tokens(kernels, blocks),
         "routes": [
             each for number in range(len(compiled.parts)) for each in _routes(compiled, number)
         ],
@@ -171,7 +187,9 @@ def _predicted(job: Job, compiled: Compiled) -> tuple[list[_Kernel], int]:
         found = timeline(number, launch.repeat)
         names = block_names(compiled.parts[number])
         intervals = from_timeline(found, units, begin, latency=latency, most=most)
-        kernels.append(_Kernel(number, intervals, timeline_blocks(found, names, begin)))
+        # Boxes of a further iteration need the tokens of the one before.
+        tokens = tuple(token_arrows(compiled.parts[number])) if launch.repeat == 1 else ()
+        kernels.append(_Kernel(number, intervals, timeline_blocks(found, names, begin), tokens))
         at = begin + found.cycles
     return kernels, at
 
@@ -192,11 +210,37 @@ def _sampled(
         _Kernel(
             number,
             merged(from_samples(each, origin), most),
-            sampled_blocks(each, block_names(compiled.parts[number]), origin),
+            sampled_blocks(
+                each,
+                block_names(compiled.parts[number]),
+                engine_turns(compiled.parts[number]),
+                origin,
+            ),
         )
         for number, each in zip(numbers, own, strict=False)
     ]
     return kernels, end - origin
+
+
+def _tokens(kernels: Sequence[_Kernel], blocks: Blocks) -> list[dict[str, int]]:
+    """Blocks between which a token goes, by their positions; none of blocks that were joined."""
+    positions = {id(block): position for position, block in enumerate(blocks)}
+    found = []
+    for kernel in kernels:
+        first: dict[Place, int] = {}
+        last: dict[Place, int] = {}
+        for block in kernel.blocks:
+            position = positions.get(id(block))
+            if position is not None:
+                place = block["unit"], block["part"], block["number"]
+                first.setdefault(place, position)
+                last[place] = position
+        found += [
+            {"source": last[source], "sink": first[sink]}
+            for source, sink in kernel.tokens
+            if source in last and sink in first
+        ]
+    return found
 
 
 def _causes(

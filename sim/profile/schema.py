@@ -12,7 +12,7 @@ from hw.arch.errors import BadInputError, shown
 __all__ = ["FORMAT", "VERSION", "Field", "PROFILE", "check_profile", "field_rows", "parse_profile"]
 
 #: Value of the field ``format``, and the version of the fields that follow.
-FORMAT, VERSION = "tilewright-profile", 1
+FORMAT, VERSION = "tilewright-profile", 2
 
 _NAMES: Mapping[str, type | tuple[type, ...]] = {
     "text": str,
@@ -83,6 +83,10 @@ _BLOCK = {
     "end": Field("integer", "cycle behind the last"),
     "ready": Field("integer", "cycle from which it waited for room; `begin` if it did not"),
 }
+_TOKEN = {
+    "source": Field("integer", "number in `blocks` of the turn, or stored box, that it reports"),
+    "sink": Field("integer", "number in `blocks` of the box that waits for it"),
+}
 _ROUTE = {
     "part": Field("integer", "number of the kernel's part, from 0"),
     "name": Field("text", "net"),
@@ -142,6 +146,7 @@ PROFILE: dict[str, Field] = {
     "edges": _integers("cycles that bound the intervals of `states`"),
     "units": Field("list", "every unit of the chip", _UNIT),
     "blocks": Field("list", "work of a unit without a pause in it", _BLOCK),
+    "tokens": Field("list", "last tokens that boxes wait for, if predicted", _TOKEN),
     "routes": Field("list", "nets on the mesh", _ROUTE),
     "tensors": Field("list", "arguments of the kernel", _TENSOR),
     "findings": Field("list", "what held the run up, largest first", _FINDING),
@@ -230,6 +235,13 @@ def check_profile(profile: Any) -> dict[str, Any]:
             if len(counts) not in (0, intervals):
                 path = f"units[{number}].states.{state}"
                 raise _wrong(path, f"a list of {intervals} counts", len(counts))
+    blocks = len(profile["blocks"])
+    for number, token in enumerate(profile["tokens"]):
+        for end, block in token.items():
+            if not 0 <= block < blocks:
+                raise _wrong(
+                    f"tokens[{number}].{end}", f"the number of one of {blocks} blocks", block
+                )
     return profile
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +16,8 @@ def trace_of(profile: Mapping[str, Any]) -> str:
     """Trace events of a profile: one cycle is one microsecond.
 
     A unit is a process, and each of its engines, streams and arrays a thread with a slice per
-    block. An arrow leads from each slot that has been filled to its first use. Counters give the
+    block. Arrows lead over barriers, from each slot that has been filled to its uses, and along
+    tokens, from the turn of a slot to the box that waits for it. Counters give the
     cycles of a unit by state in each interval: their sums are those of the hardware's counters.
 
     Parameters
@@ -73,31 +75,48 @@ def _slices(profile: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[
 
 
 def _flows(profile: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Arrows over the barriers: from the turn that fills a slot to those that empty it."""
+    """Arrows between the end of a block and the begin of a later one."""
     threads = _threads(profile)
-    filled = {
-        (block["unit"], block["name"], block["number"]): block
-        for block in profile["blocks"]
-        if block["part"].startswith("W") and block["number"] >= 0
-    }
-    number = 0
-    for block in profile["blocks"]:
-        if not block["part"].startswith("R"):
+    blocks = profile["blocks"]
+    arrows = [("barrier", *pair) for pair in _barriers(profile)]
+    arrows += [
+        ("token", blocks[token["source"]], blocks[token["sink"]]) for token in profile["tokens"]
+    ]
+    for number, (name, source, sink) in enumerate(arrows, 1):
+        # Ends of sampled blocks may be later by the distance of two samples.
+        sent = min(source["end"] - 1, sink["begin"])
+        if sent < source["begin"]:
             continue
-        source = filled.get((block["unit"], block["name"], block["number"]))
-        if source is None:
-            continue
-        number += 1
-        for phase, end, cycle in (("s", source, source["end"] - 1), ("f", block, block["begin"])):
+        for phase, end, cycle in (("s", source, sent), ("f", sink, sink["begin"])):
             yield {
                 "ph": phase,
-                "name": "barrier",
-                "cat": "barrier",
+                "name": name,
+                "cat": name,
                 "id": number,
                 "pid": numbers[end["unit"]],
                 "tid": threads[end["unit"], end["part"]],
                 "ts": cycle,
             } | ({"bp": "e"} if phase == "f" else {})
+
+
+def _barriers(
+    profile: Mapping[str, Any],
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The turns that fill a slot, each with those of the same kernel that empty it."""
+    begins = [entry["begin"] for entry in profile["entries"]]
+    turns = [
+        (block["part"][:1], (bisect.bisect(begins, block["begin"]), *_slot(block)), block)
+        for block in profile["blocks"]
+        if block["number"] >= 0
+    ]
+    filled = {turn: block for side, turn, block in turns if side == "W"}
+    for side, turn, block in turns:
+        if side == "R" and turn in filled:
+            yield filled[turn], block
+
+
+def _slot(block: Mapping[str, Any]) -> tuple[str, str, int]:
+    return block["unit"], block["name"], block["number"]
 
 
 def _counters(profile: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:

@@ -71,6 +71,7 @@ def _compare(kernel, dims, config, figure):
     limit = _NEAR * real["cycles"]
     turns = [_turns(profile) | _spans(profile) for profile in (real, model)]
     assert set(turns[0]) == set(turns[1])
+    assert _numbers(real) <= _numbers(model)
     near = [
         all(abs(turns[0][key][end] - turns[1][key][end]) <= limit for end in ("begin", "end"))
         for key in turns[0]
@@ -78,6 +79,15 @@ def _compare(kernel, dims, config, figure):
     share = sum(near) / len(near)
     figure(f"{share:.3f} of {len(near)} turns of slots and spans of units, {kernel.name}")
     assert share >= 0.9
+
+
+def _numbers(profile):
+    """Turns of slots by engine and the number that they have."""
+    return {
+        (block["unit"], block["part"], block["number"])
+        for block in profile["blocks"]
+        if block["unit"].startswith("pmu")
+    }
 
 
 def _spans(profile):

@@ -24,6 +24,7 @@ from sim.run.driver import compile_job
 from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
 from tests.profiled_run import profiled
+from tests.trace_format import faults
 
 
 def _seconds(job, compiled, memory, place, every):
@@ -108,12 +109,14 @@ def test_recording_that_is_off_costs_nothing(heavy, figure, tmp_path, monkeypatc
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.must("see-c", goal="busy cycles summed from the trace equal the counters")
+@pytest.mark.must("see-c", goal="the trace is valid; busy cycles summed from it equal the counters")
 def test_counters_of_the_trace_equal_those_of_the_chip(heavy, figure):
     profile = profiled(matmul, {"M": 40, "N": 24, "K": 32})
     names = {number: unit["name"] for number, unit in enumerate(profile["units"], 1)}
     sums = collections.Counter()
-    for event in json.loads(trace_of(profile))["traceEvents"]:
+    text = trace_of(profile)
+    assert faults(text) == []
+    for event in json.loads(text)["traceEvents"]:
         if event["ph"] == "C":
             sums[names[event["pid"]]] += event["args"]["busy"]
     counters = profile["report"]["counters"]

@@ -41,7 +41,12 @@ def _changed(profile, path, value):
     ("path", "value", "message"),
     [
         (("format",), "perfetto", r"format .* must be 'tilewright-profile', not 'perfetto'"),
-        (("version",), 2, "version .* must be 1, not 2"),
+        (("version",), 1, "version .* must be 2, not 1"),
+        (
+            ("tokens",),
+            [{"source": 0, "sink": -1}],
+            r"tokens\[0\].sink .* the number of one of \d+ blocks, not -1",
+        ),
         (("cycles",), "many", "Field cycles of a profile must be an integer, not 'many'"),
         (("cycles",), True, "cycles .* must be an integer, not True"),
         (("predicted",), 1, "predicted .* must be a flag, not 1"),

@@ -6,17 +6,10 @@ import json
 import pytest
 
 from sim.profile.trace_events import trace_of
+from sw.kernels.attention import attention
 from sw.kernels.matmul import matmul
 from tests.profiled_run import busy_cycles, profiled
-
-#: Fields that the trace event format demands, by phase.
-DEMANDED = {
-    "M": {"name", "pid", "args"},
-    "X": {"name", "cat", "pid", "tid", "ts", "dur"},
-    "C": {"name", "pid", "ts", "args"},
-    "s": {"name", "cat", "id", "pid", "tid", "ts"},
-    "f": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
-}
+from tests.trace_format import faults
 
 
 @pytest.fixture(scope="module")
@@ -29,27 +22,89 @@ def events(profile):
     return json.loads(trace_of(profile))["traceEvents"]
 
 
-def test_events_have_the_fields_of_the_format(events):
-    assert {event["ph"] for event in events} == set(DEMANDED)
-    for event in events:
-        assert DEMANDED[event["ph"]] <= set(event)
-        assert event.get("ts", 0) >= 0 and event.get("dur", 1) > 0
+@pytest.mark.parametrize(
+    ("kernel", "dims"),
+    [(matmul, {"M": 16, "N": 16, "K": 16}), (attention, {"H": 1, "M": 20, "S": 24, "D": 16})],
+    ids=["product", "four parts"],
+)
+def test_a_trace_is_as_its_format_demands(kernel, dims):
+    text = trace_of(profiled(kernel, dims, backend="emulator"))
+    assert faults(text) == []
+    phases = collections.Counter(event["ph"] for event in json.loads(text)["traceEvents"])
+    assert set(phases) == set("MXCsf") and phases["s"] == phases["f"]
 
 
-def test_arrows_lead_from_slices_to_later_slices(events):
+def _first(phase, **changes):
+    """An edit of the first event of a phase; None removes a field."""
+
+    def edit(top):
+        event = next(each for each in top["traceEvents"] if each["ph"] == phase)
+        event.update(changes)
+        for name in [name for name, value in changes.items() if value is None]:
+            del event[name]
+
+    return edit
+
+
+def _into_the_next(top):
+    """Let a slice end within the next one of its thread."""
+    slices = [each for each in top["traceEvents"] if each["ph"] == "X"]
+    for first in slices:
+        for second in slices:
+            beside = (first["pid"], first["tid"]) == (second["pid"], second["tid"])
+            if beside and second["ts"] > first["ts"] and second["dur"] > 1:
+                first["dur"] = second["ts"] + 1 - first["ts"]
+                return
+
+
+def _without_ends(top):
+    top["traceEvents"] = [each for each in top["traceEvents"] if each["ph"] != "f"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (_first("X", dur=None), "no dur"),
+        (_first("X", ts=-1), "ts must be a number"),
+        (_first("X", pid="pcu"), "pid must be an integer"),
+        (_into_the_next, "overlap"),
+        (_first("X", ph="Q"), "phase Q"),
+        (_first("C", args={"busy": "all"}), "series of a counter"),
+        (_first("M", args={"title": "x"}), "metadata"),
+        (_first("s", ts=10**6), "no slice at 1000000"),
+        (_first("f", ts=0), "no slice at 0"),
+        (_first("s", colour="red"), "field colour"),
+        (_without_ends, "must have a start and an end"),
+        (lambda top: top.update(displayTimeUnit="s"), "displayTimeUnit s"),
+        (lambda top: top.update(title="x"), "field title"),
+    ],
+)
+def test_a_breach_of_the_format_is_found(profile, edit, message):
+    top = json.loads(trace_of(profile))
+    edit(top)
+    assert message in "; ".join(faults(json.dumps(top)))
+
+
+def test_arrows_lead_from_slots_to_those_that_wait_for_them(profile, events):
+    names = {number: unit["name"] for number, unit in enumerate(profile["units"], 1)}
     ends = collections.defaultdict(dict)
-    slices = collections.defaultdict(list)
     for event in events:
         if event["ph"] in "sf":
-            ends[event["id"]][event["ph"]] = event
-        elif event["ph"] == "X":
-            slices[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
-    assert ends
-    for pair in ends.values():
-        assert pair["s"]["ts"] <= pair["f"]["ts"]
-        for event in pair.values():
-            inside = slices[event["pid"], event["tid"]]
-            assert any(begin <= event["ts"] < end for begin, end in inside)
+            ends[event["name"], event["id"]][event["ph"]] = names[event["pid"]]
+    kinds = collections.defaultdict(set)
+    for (name, _), pair in ends.items():
+        kinds[name].add((pair["s"][:3], pair["f"][:3]))
+    assert kinds == {"barrier": {("pmu", "pmu")}, "token": {("pmu", "agc")}}
+
+
+def test_a_token_leaves_when_its_slot_has_been_left(profile):
+    blocks = profile["blocks"]
+    assert profile["tokens"]
+    for token in profile["tokens"]:
+        source, sink = blocks[token["source"]], blocks[token["sink"]]
+        assert source["end"] <= sink["begin"]
+        # A store waits for a slot that is filled, a load for one that has been read.
+        assert source["part"][0] == ("W" if sink["part"].startswith("store") else "R")
 
 
 def test_counters_sum_to_the_busy_cycles_of_each_unit(profile, events):
