@@ -27,6 +27,7 @@ from sim.profile.findings import find
 from sim.profile.intervals import Intervals, from_samples, from_timeline, merged
 from sim.profile.moved_bytes import moved_bytes
 from sim.profile.schema import FORMAT, VERSION
+from sim.profile.source_lines import SourceLines
 from sim.profile.token_arrows import Place, token_arrows
 from sim.profile.unit_graph import graph_of, names_of
 from sim.run.job import Job
@@ -120,6 +121,7 @@ def profile_of(
     needed = sum(spec.bytes for spec in compiled.arrays)
     moves = moved_bytes(compiled)
     blocks = thinned([block for kernel in kernels for block in kernel.blocks])
+    lines = SourceLines(compiled)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -138,7 +140,9 @@ def profile_of(
         ],
         "edges": edges,
         "units": [
-            _unit(name, kinds[name], compiled, causes[name], states[name], report) for name in units
+            _unit(name, kinds[name], compiled, causes[name], states[name], report)
+            | {"lines": lines.of_unit(name)}
+            for name in units
         ],
         "blocks": blocks,
         "tokens": _tokens(kernels, blocks),
@@ -156,6 +160,8 @@ def profile_of(
             }
             for spec in compiled.arrays
         ],
+        "transfers": lines.transfers(),
+        "sources": lines.sources,
         "findings": find(causes, kinds, cycles),
         "roofline": {
             "macs": compiled.macs,

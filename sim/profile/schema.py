@@ -70,6 +70,7 @@ _UNIT = {
     "at": _integers("row and column, or the number of the AGCU"),
     "used": Field("flag", "whether a program of the kernel is for it"),
     "labels": _texts("what it does, in the program's names: buffers, streams, products"),
+    "lines": _texts("lines of the kernel that it works for: number of the source, and of the line"),
     "causes": Field("list", "each cycle of the run once; the sum is `cycles`", _CAUSE),
     "counts": Field("object", "`macs`, `commands`, `boxes`, `bytes`, where counted"),
     "states": Field("object", "what it did over time", _STATES),
@@ -102,6 +103,17 @@ _TENSOR = {
     "output": Field("flag", "whether the kernel writes it"),
     "bytes": Field("integer", "bytes of its elements: what has to cross the memory ports once"),
     "moved": Field("integer", "bytes of all boxes loaded or stored, with what lies outside of it"),
+}
+_TRANSFER = {
+    "tensor": Field("text", "argument of the kernel, or array between two of its parts"),
+    "output": Field("flag", "whether it is stored"),
+    "bytes": Field("integer", "bytes of all boxes, with what lies outside of it"),
+    "lines": _texts("lines that load or store it: number of the source, and of the line"),
+}
+_SOURCE = {
+    "file": Field("text", "name of the file"),
+    "first": Field("integer", "number of the first line"),
+    "text": Field("text", "lines of the function, with their ends"),
 }
 _FINDING = {
     "cause": Field("text", "as of a unit's causes"),
@@ -149,6 +161,8 @@ PROFILE: dict[str, Field] = {
     "tokens": Field("list", "last tokens that boxes wait for, if predicted", _TOKEN),
     "routes": Field("list", "nets on the mesh", _ROUTE),
     "tensors": Field("list", "arguments of the kernel", _TENSOR),
+    "transfers": Field("list", "loads of each array, and stores of it", _TRANSFER),
+    "sources": Field("list", "functions that the kernel consists of", _SOURCE),
     "findings": Field("list", "what held the run up, largest first", _FINDING),
     "roofline": Field(
         "object",

@@ -65,6 +65,14 @@ class Span:
     end_line: int
     end_column: int
 
+    def joined(self, other: Span) -> Span:
+        """The range that holds both; this one if the other is in another file."""
+        if other.file != self.file:
+            return self
+        first = min((self.line, self.column), (other.line, other.column))
+        last = max((self.end_line, self.end_column), (other.end_line, other.end_column))
+        return Span(self.file, *first, *last)
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 

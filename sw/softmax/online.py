@@ -21,7 +21,7 @@ from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.linear_conditions import seen_where
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, rebuild, walk
-from sw.ir.types import TileType
+from sw.ir.types import Span, TileType
 from sw.ir.verify import verify
 from sw.language.program_error import ProgramError
 from sw.passes.simplify import simplify
@@ -151,12 +151,12 @@ class _Rewriter:
         rise = names.fresh(softmax.fade, column.to(int32))
         powers = names.fresh(softmax.powers, scores.type.to(bf16))
         old = loop.carries[softmax.maximum]
-        span = loop.span
+        span = self._span(loop.nexts[softmax.maximum], softmax.powers)
         nodes.append(ir.Powers((scores, old), (top, rise, powers), span, softmax.scale))
         ones = ir.Full(
             (),
             (names.fresh(ir.Value("1", TileType(scores.type.cols, Axis(1), bf16))),),
-            span,
+            loop.span,
             ir.Constant(1.0),
             scores.type.cols,
             Axis(1),
@@ -165,7 +165,8 @@ class _Rewriter:
         nodes.append(ones)
         nexts = list(loop.nexts)
         nexts[softmax.maximum] = top
-        total = ir.Matmul((powers, ones.result), (nexts[softmax.total],), span)
+        summed = self._span(loop.nexts[softmax.total])
+        total = ir.Matmul((powers, ones.result), (nexts[softmax.total],), summed)
         for position, node in ((softmax.total, total), (softmax.sums, product)):
             carry, last = loop.carries[position], loop.nexts[position]
             scaled = ir.Rescale((carry, rise), (names.fresh(carry),), node.span)
@@ -174,6 +175,14 @@ class _Rewriter:
             nodes.extend((scaled, made))
             nexts[position] = made.result
         return nodes, nexts
+
+    def _span(self, *values: ir.Value) -> Span | None:
+        """From the first to the last of the lines that make some values."""
+        found: Span | None = None
+        for each in values:
+            span = self._finder.makers[each.name].span
+            found = found.joined(span) if found and span else found or span
+        return found
 
 
 def _require_scale(softmax: RunningSoftmax) -> None:

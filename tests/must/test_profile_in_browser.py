@@ -19,7 +19,7 @@ from sw.kernels.flash_attention import flash_attention
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
 from tests.must.test_slots_exact import boundary
-from tests.profiled_run import profiled
+from tests.profiled_run import busy_cycles, profiled
 from tests.sim.profile.browser import SIZE, Browser
 from tilewright import main
 
@@ -31,7 +31,7 @@ VIEWS = {
     "overview": "Where the cycles of every unit went",
     "timeline": "Timeline, ",
     "floorplan": "Streams on the mesh",
-    "source": "The program after each pass",
+    "source": "The kernel, line by line",
 }
 #: A page that paints one letter: without any there is no first paint.
 EMPTY = "<!DOCTYPE html><title>empty</title><p>a"
@@ -225,6 +225,25 @@ def test_an_address_opens_what_it_names(browser, file, figure):
     assert VIEWS["overview"] in browser.text("main")
     _quiet(browser, file)
     figure("timeline, floorplan, source; a foreign view opens the overview")
+
+
+@pytest.mark.must("see-b", goal="cycles, stalls and bytes of each line of the kernel")
+def test_lines_of_the_kernel_have_their_cycles_and_bytes(browser, file, profiles, figure):
+    browser.open(file, "#view=source")
+    rows = {row.find_element("css selector", "pre").text: row for row in browser.all("[data-line]")}
+    load, product = (
+        next(row for text, row in rows.items() if text.strip().startswith(words))
+        for words in ("b_tile = tw.load_tile", "c = tw.matmul")
+    )
+    (tensor,) = (each for each in profiles[0]["tensors"] if each["name"] == "B")
+    assert load.find_elements("css selector", "td")[3].text == f"{tensor['moved']:,}"
+    pcus = [unit for unit in profiles[0]["units"] if unit["kind"] == "pcu" and unit["used"]]
+    busy = busy_cycles(profiles[0])
+    works = product.find_elements("css selector", "td")[1]
+    assert works.text == f"{round(sum(busy[unit['name']] for unit in pcus) / len(pcus)):,}"
+    assert all(unit["name"] in _card(browser, works) for unit in pcus)
+    _quiet(browser, file)
+    figure(f"{len(rows)} lines; product {works.text} cycles, B {tensor['moved']:,} bytes")
 
 
 @pytest.mark.must("see-b", goal="two runs are compared in one page")

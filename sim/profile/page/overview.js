@@ -56,15 +56,16 @@ function legend(kinds) {
   return make("div.legend", {}, ...marks);
 }
 
-function causeBar(run, unit) {
+// Cycles by cause as a bar; the whole run is 100 %.
+function causeBar(run, name, all) {
   const order = Object.keys(CAUSES);
-  const causes = [...unit.causes].sort((a, b) => order.indexOf(a.cause) - order.indexOf(b.cause));
+  const causes = [...all].sort((a, b) => order.indexOf(a.cause) - order.indexOf(b.cause));
   const bar = make("div.bar");
   for (const each of causes) {
     const part = make("div");
     part.style.width = `${(100 * each.cycles) / Math.max(run.cycles, 1)}%`;
     part.style.background = CAUSES[each.cause]?.[1] ?? "#999";
-    card.on(part, () => `${unit.name}\n${CAUSES[each.cause]?.[0] ?? each.cause}` +
+    card.on(part, () => `${name}\n${CAUSES[each.cause]?.[0] ?? each.cause}` +
       `${each.by ? `: ${each.by}` : ""}\n${thousands(each.cycles)} cycles, ` +
       percent(each.cycles / Math.max(run.cycles, 1)));
     bar.append(part);
@@ -78,7 +79,7 @@ function causesOf(run) {
   for (const unit of units) {
     const name = make("div.name", {}, unit.name);
     card.on(name, () => describeUnit(run, unit, place.number("cycle", 0)));
-    grid.append(name, causeBar(run, unit));
+    grid.append(name, causeBar(run, unit.name, unit.causes));
   }
   const kinds = Object.keys(CAUSES).filter((kind) =>
     units.some((unit) => unit.causes.some((each) => each.cause === kind)));

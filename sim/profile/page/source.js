@@ -1,9 +1,10 @@
 "use strict";
-// Source: the program after two passes side by side, with the lines marked that differ.
+// Source: cycles and bytes of each line of the kernel; the program after two passes side by side.
 
 VIEWS.source = {
   title: "Source",
   draw(element, run) {
+    if (run.sources.length) element.append(kernelLines(run));
     const names = run.passes.map((each) => each.name);
     if (!names.length) {
       element.append(make("section", {}, "The profile has no text of the program."));
@@ -30,6 +31,72 @@ VIEWS.source = {
     show();
   },
 };
+
+// Causes in which a unit waits for another part of the run.
+const WAITS = ["memory", "port", "unit", "slots"];
+
+function kernelLines(run) {
+  const units = byLine(run.units.filter((unit) => unit.used));
+  const transfers = byLine(run.transfers);
+  const head = ["cycles of its units", "works", "waits", "bytes moved", "line", ""];
+  const rows = run.sources.flatMap((source, number) => {
+    const lines = source.text.replace(/\n$/, "").split("\n").map((text, at) => {
+      const line = source.first + at, key = `${number} ${line}`;
+      return make("tr", { "data-line": key },
+        ...lineCells(run, `${source.file}:${line}`, units.get(key) ?? [], transfers.get(key) ?? []),
+        make("td.soft", {}, `${line}`), make("td", {}, make("pre", {}, text)));
+    });
+    return [make("tr.begin", {}, ...head.map((name, at) => make("td", {}, at === 5 ? source.file : ""))), ...lines];
+  });
+  const kinds = Object.keys(CAUSES).filter((kind) =>
+    run.units.some((unit) => unit.used && unit.causes.some((each) => each.cause === kind)));
+  return make("section", {}, make("h2", {}, "The kernel, line by line"), legend(kinds),
+    make("div.wide", {}, make("table.kernel", {}, make("tr", {}, ...head.map((name) => make("th", {}, name))), ...rows)),
+    make("p.soft", {}, "Works, waits: mean cycles of the units that work for a line. A unit that works for several " +
+      "lines counts for each of them, as do the bytes of an array that several lines load or store. Hover tells which."));
+}
+
+function byLine(all) {
+  const found = new Map();
+  for (const each of all) {
+    for (const key of each.lines) found.set(key, [...(found.get(key) ?? []), each]);
+  }
+  return found;
+}
+
+function lineCells(run, name, units, transfers) {
+  if (!units.length && !transfers.length) return [make("td"), make("td"), make("td"), make("td")];
+  const causes = meanCauses(units);
+  const sum = (kinds) => causes.filter((each) => kinds.includes(each.cause))
+    .reduce((total, each) => total + each.cycles, 0);
+  const bar = make("td", {}, causeBar(run, name, causes));
+  const works = make("td", {}, units.length ? thousands(sum(["busy"])) : "");
+  const waits = make("td", {}, units.length ? thousands(sum(WAITS)) : "");
+  const bytes = make("td", {}, transfers.length
+    ? thousands(transfers.reduce((total, each) => total + each.bytes, 0)) : "");
+  card.on(works, () => [name, ...units.map((unit) => `${unit.name}: ${thousands(busyCycles(unit))}`)].join("\n"));
+  card.on(waits, () => [name, ...causes.filter((each) => WAITS.includes(each.cause)).map((each) =>
+    `${CAUSES[each.cause][0]} (${each.by}): ${thousands(each.cycles)}`)].join("\n"));
+  card.on(bytes, () => [name, ...transfers.map((each) =>
+    `${each.tensor} ${each.output ? "stored" : "loaded"}: ${thousands(each.bytes)}`)].join("\n"));
+  return [bar, works, waits, bytes];
+}
+
+function busyCycles(unit) {
+  return unit.causes.filter((each) => each.cause === "busy").reduce((total, each) => total + each.cycles, 0);
+}
+
+// Mean over units of the cycles by cause and by whom, most first.
+function meanCauses(units) {
+  const found = new Map();
+  for (const each of units.flatMap((unit) => unit.causes)) {
+    const by = each.cause === "busy" ? "" : each.by;
+    const key = `${each.cause} ${by}`;
+    const before = found.get(key) ?? { cause: each.cause, by, cycles: 0 };
+    found.set(key, { ...before, cycles: before.cycles + each.cycles / units.length });
+  }
+  return [...found.values()].sort((a, b) => b.cycles - a.cycles);
+}
 
 function fill(panes, left, right) {
   const same = commonLines(left, right);
