@@ -203,6 +203,13 @@ def test_the_floorplan_is_played_and_scrubbed(browser, file, profiles, figure):
     for name in used:
         card = _card(browser, browser.find(f'[data-unit="{name}"] rect'))
         assert card.startswith(name) and "cycle" in card
+    now = [
+        f"{block['part']} {block['name']} {block['number']}: moves"
+        for block in profiles[0]["blocks"]
+        if block["part"][:1] in "WR" and block["part"] and block["begin"] <= left < block["end"]
+    ]
+    cards = [_card(browser, browser.find(f'[data-unit="{name}"] rect')) for name in used]
+    assert now and all(any(words in card for card in cards) for words in now)
     links = [_card(browser, each) for each in browser.all("[data-link]")]
     assert links and all("→" in each for each in links)
     _quiet(browser, file)

@@ -122,6 +122,19 @@ function neighbours(run, unit, interval, [own, other]) {
   });
 }
 
+// What each engine and stream of a unit does in a cycle: its block, or the slot or room it waits for.
+function describeEngines(run, unit, cycle) {
+  const now = run.blocks.filter((each) =>
+    each.unit === unit.name && each.part && each.ready <= cycle && cycle < each.end);
+  return now.slice(0, 6).map((each) => {
+    const turn = each.number >= 0 ? ` ${each.number}` : "";
+    const slot = each.part.startsWith("load") || each.part.startsWith("store") ? "room" : "its slot";
+    const state = cycle < each.begin ? `waits for ${slot} from cycle ${thousands(each.ready)} to ${thousands(each.begin)}`
+      : `moves in cycles ${thousands(each.begin)} to ${thousands(each.end - 1)}`;
+    return `  ${each.part} ${each.name === each.part ? "" : each.name}${turn}: ${state}`;
+  });
+}
+
 // What a unit does around a cycle, and for whom it waits then.
 function describeNow(run, unit, cycle) {
   const interval = intervalAt(run, cycle);
@@ -136,7 +149,8 @@ function describeNow(run, unit, cycle) {
 }
 
 function describeUnit(run, unit, cycle) {
-  const lines = [unit.name, ...unit.labels, ...describeNow(run, unit, cycle)];
+  const lines = [unit.name, ...unit.labels, ...describeNow(run, unit, cycle),
+    ...describeEngines(run, unit, cycle)];
   if (!unit.used) return `${unit.name}: not used`;
   lines.push("in the whole run:");
   const waits = unit.causes.filter((each) => each.cause !== "off").slice(0, 4);

@@ -87,7 +87,8 @@ function causesOf(run) {
   return make("section", {},
     make("h2", {}, `Where the cycles of every unit went (100 % = ${thousands(run.cycles)} cycles)`),
     legend(kinds), grid,
-    make("p.soft", {}, off ? `${off} further units are not used.` : ""));
+    make("p.soft", {}, off ? `${off} further units are not used. ` : "",
+      `Their area: tilewright area --config ${run.config}`));
 }
 
 function roofline(run) {
