@@ -25,11 +25,11 @@ def graph(slots=4, again=True):
     )
 
 
-def causes(states, slots=4, owed=0):
+def causes(states, slots=4, owed=0, again=True):
     """Causes of ten cycles with the same states, those of a unit as busy, input, room, idle."""
     memory = {"agcu_0": np.array([[owed, 0]])} if owed else {}
     counts = {name: np.array([each]) for name, each in zip(LOAD, states, strict=True)}
-    return attribute(graph(slots), Intervals(np.array([0, 10]), counts, memory))
+    return attribute(graph(slots, again), Intervals(np.array([0, 10]), counts, memory))
 
 
 def test_a_chain_of_waits_for_input_ends_at_memory():
@@ -55,6 +55,29 @@ def test_a_buffer_of_one_slot_is_what_holds():
     states = [(5, 0, 5, 0), (5, 5, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0), (5, 5, 0, 0)]
     assert causes(states, slots=1)["pcu_0_0"][Cause("slots", "pmu_0_1")] == pytest.approx(5)
     assert causes(states, slots=2)["pcu_0_0"][Cause("port", "agcu_0")] > 2
+
+
+def test_late_data_of_a_slot_that_is_filled_once_are_late_memory():
+    waits = (0, 10, 0, 0)
+    states = [waits, waits, waits, waits, waits]
+    assert causes(states, slots=1, owed=10)["pcu_0_0"] == {Cause("slots", "pmu_0_1"): 10}
+    once = causes(states, slots=1, owed=10, again=False)["pcu_0_0"]
+    assert once == {Cause("memory", "agcu_0"): 10}
+
+
+def test_what_is_left_behind_the_last_vector_are_answers_of_memory():
+    done, answers = (0, 0, 0, 10), (0, 8, 0, 2)
+    found = causes([done, done, done, done, answers])["pcu_0_0"]
+    assert found == pytest.approx({Cause("memory", "agcu_1"): 8, Cause("done"): 2})
+
+
+def test_units_that_wait_for_each_other_without_a_buffer_wait_for_their_pipelines():
+    pair = {"pcu_0_0": ("pcu_1_1",), "pcu_1_1": ("pcu_0_0",)}
+    nobody = dict.fromkeys(pair, ())
+    ring = UnitGraph(pair, pair, nobody, {}, frozenset(), frozenset(), frozenset())
+    waits = {name: np.array([[0, 10, 0, 0], [1, 9, 0, 0]]) for name in pair}
+    found = attribute(ring, Intervals(np.array([0, 10, 20]), waits, {}))["pcu_0_0"]
+    assert {cause.kind for cause in found} == {"busy", "unit"}
 
 
 def test_units_without_a_program_are_off():

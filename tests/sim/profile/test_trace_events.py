@@ -28,10 +28,16 @@ def events(profile):
     ids=["product", "four parts"],
 )
 def test_a_trace_is_as_its_format_demands(kernel, dims):
-    text = trace_of(profiled(kernel, dims, backend="emulator"))
+    found = profiled(kernel, dims, backend="emulator")
+    text = trace_of(found)
     assert faults(text) == []
-    phases = collections.Counter(event["ph"] for event in json.loads(text)["traceEvents"])
+    events = json.loads(text)["traceEvents"]
+    phases = collections.Counter(event["ph"] for event in events)
     assert set(phases) == set("MXCsf") and phases["s"] == phases["f"]
+    # Each turn that empties a slot follows the one that filled it.
+    emptied = [block for block in found["blocks"] if block["part"].startswith("R")]
+    flows = collections.Counter(event["name"] for event in events if event["ph"] == "s")
+    assert flows["barrier"] == len(emptied) and flows["token"] == len(found["tokens"])
 
 
 def _first(phase, **changes):
