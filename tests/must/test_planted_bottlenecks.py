@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.planted_bottlenecks import FIRST, SECOND, THIRD, names_it, profile_of_planted, speedup
+from tests.planted_bottlenecks import (
+    FIRST,
+    FOURTH,
+    SECOND,
+    THIRD,
+    names_it,
+    profile_of_planted,
+    speedup,
+)
 
 #: Least speedup by which what is planted is a bottleneck.
 _LEAST = 1.1
@@ -11,7 +19,9 @@ _LEAST = 1.1
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.must("see-a", goal="planted bottlenecks are named first: ≥ 9 of 10")
-@pytest.mark.parametrize("cases", [FIRST, SECOND, THIRD], ids=["first", "second", "third"])
+@pytest.mark.parametrize(
+    "cases", [FIRST, SECOND, THIRD, FOURTH], ids=["first", "second", "third", "fourth"]
+)
 def test_what_was_planted_is_named_first(cases, heavy, figure):
     named = {}
     for name, case in cases.items():
