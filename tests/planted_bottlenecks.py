@@ -3,37 +3,18 @@
 import dataclasses
 
 from hw.arch.config import named
-from hw.numeric.formats import fp32
-from sw.kernels.add import add
-from sw.kernels.argmax import argmax
-from sw.kernels.flash_attention import flash_attention
-from sw.kernels.gated_mlp import gated_mlp
-from sw.kernels.gelu import gelu
-from sw.kernels.gemm import gemm
-from sw.kernels.layer_norm import layer_norm
-from sw.kernels.linear import linear
-from sw.kernels.linear_gelu import linear_gelu
-from sw.kernels.matmul import matmul
-from sw.kernels.residual import residual
-from sw.kernels.rms_norm import rms_norm
-from sw.kernels.rope import rope
-from sw.kernels.silu import silu
-from sw.kernels.softmax import softmax
-from sw.kernels.transpose import transpose
-from sw.kernels.transposed.matmul_nt import matmul_nt
-from sw.kernels.transposed.matmul_tn import matmul_tn
-from sw.kernels.transposed.matmul_tt import matmul_tt
 from sw.language import Schedule
 from tests.profiled_run import profiled
 
 __all__ = [
-    "FIRST",
-    "FOURTH",
-    "SECOND",
-    "THIRD",
+    "PCU",
+    "PORT",
+    "SMALL",
     "Planted",
+    "chip",
     "names_it",
     "profile_of_planted",
+    "slots",
     "speedup",
 ]
 
@@ -78,331 +59,25 @@ def names_it(profile, case):
     return any(found["cause"] == cause and found["by"].startswith(by) for cause, by in case.first)
 
 
-def _chip(name, *, agcus=None, lanes=None, link=None):
+def chip(name, *, agcus=None, lanes=None, link=None):
     """A named chip with other AGCUs, lanes or links."""
-    chip = named[name]
+    found = named[name]
     if link:
-        chip = dataclasses.replace(chip, width_bits=link)
+        found = dataclasses.replace(found, width_bits=link)
     if agcus:
-        chip = dataclasses.replace(chip, agcu=dataclasses.replace(chip.agcu, count=agcus))
+        found = dataclasses.replace(found, agcu=dataclasses.replace(found.agcu, count=agcus))
     if lanes:
-        chip = dataclasses.replace(chip, pcu=dataclasses.replace(chip.pcu, lanes=lanes))
-    return chip
+        found = dataclasses.replace(found, pcu=dataclasses.replace(found.pcu, lanes=lanes))
+    return found
 
 
-def _slots(**numbers):
+def slots(**numbers):
+    """Options of a run with so many slots of some buffers."""
     return {"schedule": Schedule(slots=numbers)}
 
 
-_SMALL = {"config": "small"}
-_PCU = (("busy", "pcu"), ("unit", "pcu"))
-_PORT = (("port", "agcu"), ("busy", "agcu"))
-_DECODE = {"H": 2, "G": 1, "M": 1, "S": 256, "D": 16}
-
-#: Ten bottlenecks, two of each kind, that the rules of the causes were improved by.
-FIRST = {
-    "slow memory: late answers, softmax": Planted(
-        softmax,
-        {"M": 64, "N": 64},
-        {"latency": 2000},
-        {"latency": 20},
-        (("memory", "agcu_0"),),
-    ),
-    "slow memory: reads pause, decoding": Planted(
-        flash_attention,
-        _DECODE,
-        _SMALL | {"channel_stalls": (0.0, 0.9, 0.0, 0.0, 0.0)},
-        _SMALL,
-        (("memory", "agcu"),),
-    ),
-    "one slot: product of a transpose": Planted(
-        matmul_tn,
-        {"M": 64, "N": 512, "K": 64},
-        _SMALL | _slots(a_tile=1, b_tile=1),
-        _SMALL,
-        (("slots", "pmu"),),
-    ),
-    "one slot: product by a transpose": Planted(
-        matmul_nt,
-        {"M": 16, "N": 128, "K": 64},
-        _slots(a_tile=1, b_tile=1),
-        {},
-        (("slots", "pmu"),),
-    ),
-    "narrow link: weights for two rows": Planted(
-        linear,
-        {"M": 2, "N": 256, "K": 256},
-        {"config": _chip("small", agcus=1)},
-        _SMALL,
-        _PORT,
-        "emulator",
-    ),
-    "narrow link: results of many units": Planted(
-        matmul,
-        {"M": 128, "N": 128, "K": 16},
-        _SMALL | {"out": fp32},
-        _SMALL,
-        _PORT,
-    ),
-    "slow PCU: one lane, softmax": Planted(
-        softmax,
-        {"M": 64, "N": 64},
-        {"config": _chip("tiny", lanes=1), "latency": 20},
-        {"latency": 20},
-        _PCU,
-        "emulator",
-    ),
-    "slow PCU: two phases, norm": Planted(
-        rms_norm,
-        {"M": 64, "N": 128},
-        _SMALL | {"latency": 20},
-        {"config": _chip("small", lanes=8), "latency": 20},
-        _PCU,
-    ),
-    "head of line: three streams, residual": Planted(
-        residual,
-        {"M": 64, "N": 32, "K": 16},
-        {},
-        {"config": _chip("tiny", agcus=2)},
-        _PORT,
-    ),
-    "head of line: all streams, gated layer": Planted(
-        gated_mlp,
-        {"M": 64, "D": 128, "F": 128},
-        {"config": _chip("small", agcus=1)},
-        _SMALL,
-        _PORT,
-        "emulator",
-    ),
-}
-
-#: Ten others, chosen by their relief alone; two of them, slow memory and a narrow link, showed more
-#: causes.
-SECOND = {
-    "slow memory: late answers, norm": Planted(
-        rms_norm,
-        {"M": 64, "N": 128},
-        _SMALL | {"latency": 1500},
-        _SMALL | {"latency": 20},
-        (("memory", "agcu"),),
-    ),
-    "slow memory: writes pause, activation": Planted(
-        silu,
-        {"M": 64, "N": 64},
-        {"channel_stalls": (0.0, 0.0, 0.0, 0.95, 0.0)},
-        {},
-        (("memory", "agcu_0"),),
-    ),
-    "one slot: product of transposes": Planted(
-        matmul_tt,
-        {"M": 64, "N": 256, "K": 128},
-        _SMALL | _slots(a_tile=1, b_tile=1),
-        _SMALL,
-        (("slots", "pmu"),),
-    ),
-    "one slot: product by blocks": Planted(
-        gemm,
-        {"M": 32, "N": 32, "K": 128},
-        _slots(a=1, b=1),
-        {},
-        (("slots", "pmu"),),
-    ),
-    "narrow link: weights, both transposed": Planted(
-        matmul_tt,
-        {"M": 2, "N": 64, "K": 128},
-        {},
-        {"config": _chip("tiny", link=128)},
-        _PORT,
-    ),
-    "narrow link: three streams of a sum": Planted(
-        add,
-        {"M": 64, "N": 64},
-        {},
-        {"config": _chip("tiny", link=128)},
-        _PORT,
-    ),
-    "slow PCU: one lane, activation": Planted(
-        gelu,
-        {"M": 64, "N": 128},
-        {"config": _chip("small", lanes=1)},
-        {"config": _chip("small", lanes=8)},
-        _PCU,
-        "emulator",
-    ),
-    "slow PCU: lanes behind a product": Planted(
-        linear_gelu,
-        {"M": 128, "N": 64, "K": 32},
-        _SMALL,
-        {"config": _chip("small", lanes=8)},
-        _PCU,
-    ),
-    "head of line: all streams, decoding": Planted(
-        flash_attention,
-        {"H": 1, "G": 1, "M": 1, "S": 256, "D": 128},
-        {"config": _chip("small", agcus=1)},
-        _SMALL,
-        _PORT,
-        "emulator",
-    ),
-    "head of line: four streams, rotation": Planted(
-        rope,
-        {"M": 64, "N": 64},
-        {},
-        {"config": _chip("tiny", agcus=2)},
-        _PORT,
-    ),
-}
-
-#: Ten others, chosen by their relief alone; one of them, attention, showed a rule that named slots
-#: where there is no buffer.
-THIRD = {
-    "slow memory: late answers, norm with means": Planted(
-        layer_norm,
-        {"M": 32, "N": 64},
-        {"latency": 2000},
-        {"latency": 20},
-        (("memory", "agcu_0"),),
-    ),
-    "slow memory: all channels pause, product": Planted(
-        matmul,
-        {"M": 96, "N": 96, "K": 96},
-        _SMALL | {"stall": 0.85},
-        _SMALL,
-        (("memory", "agcu"),),
-    ),
-    "one slot: larger product by blocks": Planted(
-        gemm,
-        {"M": 128, "N": 128, "K": 128},
-        _SMALL | _slots(a=1, b=1),
-        _SMALL,
-        (("slots", "pmu"),),
-    ),
-    "one slot: ragged product": Planted(
-        matmul,
-        {"M": 40, "N": 24, "K": 96},
-        _slots(a_tile=1, b_tile=1),
-        {},
-        (("slots", "pmu"),),
-    ),
-    "narrow link: transpose": Planted(
-        transpose,
-        {"M": 96, "N": 64},
-        {},
-        {"config": _chip("tiny", link=128)},
-        _PORT,
-    ),
-    "narrow link: flat product and residual": Planted(
-        residual,
-        {"M": 64, "N": 48, "K": 8},
-        {},
-        {"config": _chip("tiny", link=128)},
-        _PORT,
-    ),
-    "slow PCU: two lanes, softmax": Planted(
-        softmax,
-        {"M": 64, "N": 128},
-        _SMALL,
-        {"config": _chip("small", lanes=8)},
-        _PCU,
-    ),
-    "slow PCU: two lanes, attention": Planted(
-        flash_attention,
-        {"H": 1, "G": 1, "M": 128, "S": 128, "D": 16},
-        _SMALL,
-        {"config": _chip("small", lanes=8)},
-        _PCU,
-    ),
-    "head of line: four streams, residual": Planted(
-        residual,
-        {"M": 128, "N": 96, "K": 32},
-        {"config": _chip("small", agcus=1)},
-        _SMALL,
-        _PORT,
-        "emulator",
-    ),
-    "head of line: weights of three products": Planted(
-        gated_mlp,
-        {"M": 8, "D": 128, "F": 128},
-        {"config": _chip("small", agcus=1)},
-        _SMALL,
-        _PORT,
-        "emulator",
-    ),
-}
-
-#: Ten others, chosen by their relief alone when the rules stood as they are.
-FOURTH = {
-    "slow memory: late answers, linear layer": Planted(
-        linear,
-        {"M": 48, "N": 96, "K": 64},
-        _SMALL | {"latency": 1200},
-        _SMALL | {"latency": 20},
-        (("memory", "agcu"),),
-    ),
-    "slow memory: addresses pause, transpose": Planted(
-        transpose,
-        {"M": 64, "N": 64},
-        {"channel_stalls": (0.97, 0.0, 0.0, 0.0, 0.0)},
-        {},
-        (("memory", "agcu_0"),),
-    ),
-    "one slot: ragged product on more units": Planted(
-        matmul,
-        {"M": 72, "N": 200, "K": 112},
-        _SMALL | _slots(a_tile=1, b_tile=1),
-        _SMALL,
-        (("slots", "pmu"),),
-    ),
-    "one slot: few rows of a transpose": Planted(
-        matmul_tn,
-        {"M": 16, "N": 64, "K": 96},
-        _slots(a_tile=1, b_tile=1),
-        {},
-        (("slots", "pmu"),),
-    ),
-    "narrow link: weights for three rows": Planted(
-        matmul_tn,
-        {"M": 3, "N": 96, "K": 64},
-        {},
-        {"config": _chip("tiny", link=128)},
-        _PORT,
-    ),
-    "narrow link: weights by blocks": Planted(
-        gemm,
-        {"M": 3, "N": 64, "K": 96},
-        {},
-        {"config": _chip("tiny", link=128)},
-        _PORT,
-    ),
-    "slow PCU: two lanes, argmax": Planted(
-        argmax,
-        {"M": 64, "N": 128},
-        _SMALL,
-        {"config": _chip("small", lanes=8)},
-        _PCU,
-    ),
-    "slow PCU: one lane, another activation": Planted(
-        silu,
-        {"M": 96, "N": 128},
-        {"config": _chip("small", lanes=1)},
-        {"config": _chip("small", lanes=8)},
-        _PCU,
-        "emulator",
-    ),
-    "head of line: four streams, activation behind a product": Planted(
-        linear_gelu,
-        {"M": 96, "N": 64, "K": 32},
-        {"config": _chip("small", agcus=1, lanes=8)},
-        {"config": _chip("small", lanes=8)},
-        _PORT,
-        "emulator",
-    ),
-    "head of line: three streams, linear layer": Planted(
-        linear,
-        {"M": 64, "N": 128, "K": 16},
-        {"config": _chip("small", agcus=1)},
-        _SMALL,
-        _PORT,
-        "emulator",
-    ),
-}
+#: Options of a run on `small`.
+SMALL = {"config": "small"}
+#: First findings that name a slow PCU, and a port or link.
+PCU = (("busy", "pcu"), ("unit", "pcu"))
+PORT = (("port", "agcu"), ("busy", "agcu"))

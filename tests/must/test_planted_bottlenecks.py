@@ -2,15 +2,8 @@
 
 import pytest
 
-from tests.planted_bottlenecks import (
-    FIRST,
-    FOURTH,
-    SECOND,
-    THIRD,
-    names_it,
-    profile_of_planted,
-    speedup,
-)
+from tests.planted_bottlenecks import names_it, profile_of_planted, speedup
+from tests.planted_lists import FIRST, FOURTH, SECOND, THIRD
 
 #: Least speedup by which what is planted is a bottleneck.
 _LEAST = 1.1
