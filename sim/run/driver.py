@@ -22,6 +22,7 @@ from sim.run.endings import raise_for_ending
 from sim.run.float64_error import compare_with_reference
 from sim.run.job import Job
 from sim.run.report import FIELDS, report_counters
+from sim.run.waves_view import write_waves_view
 from sw.ir.macs import count_macs
 
 if TYPE_CHECKING:
@@ -204,15 +205,23 @@ def _launch(
     outputs: dict[str, Array] = {}
     if job.waves is not None:
         job.waves.parent.mkdir(parents=True, exist_ok=True)
-    with open_backend(job.backend, job.setup()) as backend:
-        for launches in (1, 2) if job.warm else (1,):
+    view = None
+    try:
+        with open_backend(job.backend, job.setup()) as backend:
+            for launches in (1, 2) if job.warm else (1,):
+                report |= dataclasses.asdict(backend.figures)
+                outputs, faults = _once(
+                    job, compiled, backend, launches, inputs, expected, report, answers
+                )
+                wrong += [fault for fault in faults if fault not in wrong]
             report |= dataclasses.asdict(backend.figures)
-            outputs, faults = _once(
-                job, compiled, backend, launches, inputs, expected, report, answers
-            )
-            wrong += [fault for fault in faults if fault not in wrong]
-        report |= dataclasses.asdict(backend.figures)
+    finally:
+        # Waves are whole once the back end is closed, also those of a launch that hung.
+        if job.waves is not None:
+            view = write_waves_view(job.waves)
     notes = [] if job.waves is None else [f"waves in {job.waves}"]
+    if view is not None:
+        notes.append(f"their ports in a viewer: gtkwave {view}")
     if job.timed and compiled.entries > 1:
         notes.append(
             f"counters are those of the last of {compiled.entries} entries of the launch list, of "

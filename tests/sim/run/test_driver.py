@@ -113,8 +113,25 @@ def test_without_products_the_share_of_the_memory_is_told(fake, monkeypatch):
 
 def test_the_folder_of_waves_is_made(fake, tmp_path):
     waves = tmp_path / "new" / "below" / "run.vcd"
-    ran(job(backend="rtl", waves=waves))
+    outcome = ran(job(backend="rtl", waves=waves))
     assert waves.parent.is_dir()
+    assert [each for each in outcome.notes if "waves" in each or "viewer" in each] == [
+        f"waves in {waves}"
+    ]
+
+
+@pytest.mark.parametrize("status", ["done", "hang"])
+def test_waves_have_a_view_also_of_a_launch_that_hangs(fake, tmp_path, status):
+    waves = tmp_path / "run.vcd"
+    waves.write_text("$scope module TOP $end\n$enddefinitions $end\n")
+    fake.plan["status"] = status
+    made = job(backend="rtl", waves=waves)
+    if status == "done":
+        assert f"their ports in a viewer: gtkwave {waves}.gtkw" in ran(made).notes
+    else:
+        with pytest.raises(HangError):
+            ran(made)
+    assert (tmp_path / "run.vcd.gtkw").exists()
 
 
 def test_golden_has_no_field_of_hardware():
