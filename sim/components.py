@@ -341,6 +341,7 @@ ARRAYS = {
     "systolic": "systolic matrix unit of any size, dataflow and format",
     "array": "systolic array alone, without accumulators",
     "tensor_unit": "matrix unit with a unified buffer and instructions",
+    "tensor_top": "tensor unit whose instructions come from AXI4-Lite registers",
 }
 
 #: Every component but the arrays, by its name.

@@ -19,6 +19,7 @@ from docs.tools.markdown import table
 from hw.arch.counters import counter_table
 from hw.arch.registers.chip_registers import REGISTERS
 from hw.arch.registers.register_fields import register_table
+from hw.arch.registers.tensor_registers import TENSOR_REGISTERS
 from hw.arch.registers.tma_registers import TMA_REGISTERS
 from hw.lib.axi_rules import rule_rows
 from hw.numeric.formats import format_table
@@ -64,6 +65,9 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         ),
         "tma-registers": Generated(
             "docs/tma_unit.md", functools.partial(register_table, TMA_REGISTERS), slow=False
+        ),
+        "tensor-registers": Generated(
+            "docs/tensor_unit.md", functools.partial(register_table, TENSOR_REGISTERS), slow=False
         ),
         "reductions": Generated("docs/tma_reductions.md", tma_tables.reductions, slow=False),
         "counters": Generated("docs/chip.md", counter_table, slow=False),

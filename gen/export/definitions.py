@@ -15,7 +15,9 @@ from hw.arch.descriptor import ElementFormat, Mode, OobFill, Swizzle, descriptor
 from hw.arch.error_codes import BarrierError, LaunchError, ReadPhase, TmaError, UnitError
 from hw.arch.registers.chip_registers import REGISTERS
 from hw.arch.registers.register_fields import Register
+from hw.arch.registers.tensor_registers import TENSOR_REGISTERS
 from hw.arch.registers.tma_registers import TMA_REGISTERS
+from hw.arch.tensor_instructions import Fault, Opcode
 from hw.emit.shared import Shareable
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
@@ -26,6 +28,7 @@ _DESCRIBED = (ElementFormat, Swizzle, OobFill, Mode)
 #: Registers of the component classes with a register port, and the codes that they show.
 _MAPS: dict[str, tuple[Sequence[Register], tuple[type[enum.Enum], ...]]] = {
     "TmaTop": (TMA_REGISTERS, (TmaOperation, BarrierOperation, TmaError, BarrierError)),
+    "TensorTop": (TENSOR_REGISTERS, (Opcode, Fault)),
     "CommandProcessor": (REGISTERS, (LaunchError, ReadPhase, UnitError)),
     "Chip": (REGISTERS, (LaunchError, ReadPhase, UnitError, TmaError)),
 }

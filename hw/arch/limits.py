@@ -25,6 +25,7 @@ __all__ = [
     "DESCRIPTOR_COUNT",
     "FABRIC_ROWS",
     "FINGERPRINT",
+    "INSTRUCTION_QUEUE",
     "INTERLOCK_PORTS",
     "LANDING_BEATS",
     "LANES",
@@ -116,6 +117,8 @@ INTERLOCK_PORTS = Domain(2, 16)
 CACHED_DESCRIPTORS = Domain(2, 64)
 #: Commands of a stand-alone TMA unit in flight, or with completions that the host did not read.
 COMMAND_SLOTS = Domain(2, 1024, power=True)
+#: Instructions of a tensor unit that are submitted and have not begun.
+INSTRUCTION_QUEUE = Domain(2, 1024, power=True)
 #: Bytes of the scratchpad of a stand-alone TMA unit; a box of it is counted by a barrier.
 SCRATCHPAD_BYTES = Domain(1024, 1 << 19, power=True)
 #: Scratchpads of a stand-alone TMA unit.

@@ -33,6 +33,8 @@ class Reader(Component):
         A command starts; needs ``o_free``.
     o_free, o_span
         A command may start; the one in progress, or the last one.
+    o_holds
+        A vector that was requested has not left.
     o_request, o_address, i_grant, i_vector
         Read request and address; it is granted in this cycle; the vector, one cycle later.
     o_vectors : stream of :func:`hw.matrix.stationary_core.operand_layout`
@@ -43,6 +45,7 @@ class Reader(Component):
     i_order: data.View[data.StructLayout]
     o_free: Signal
     o_span: data.View[data.StructLayout]
+    o_holds: Signal
     o_request: Signal
     o_address: Signal
     i_grant: Signal
@@ -57,6 +60,7 @@ class Reader(Component):
                 "i_order": In(config.order),
                 "o_free": Out(1),
                 "o_span": Out(config.span),
+                "o_holds": Out(1),
                 "o_request": Out(1),
                 "o_address": Out(range(config.buffer_rows)),
                 "i_grant": In(1),
@@ -81,6 +85,7 @@ class Reader(Component):
         marks: Any = Signal(fields)
         command: Any = Signal(fields)
         m.d.comb += [
+            self.o_holds.eq(held != 0),
             self.o_request.eq(span.busy & ((held != 2) | leaves)),
             self.o_free.eq(~span.busy | (fetch & last)),
             taker.i_stream.valid.eq(arrives),

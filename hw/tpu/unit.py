@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,7 +13,7 @@ from hw.lib.component import Component
 from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import COUNTERS
 from hw.tpu.buffer_reader import Reader
-from hw.tpu.buffer_writer import HostWriter, ResultWriter
+from hw.tpu.buffer_writer import ACTIVATES, HostWriter, ResultWriter
 from hw.tpu.decoder import Decoder
 from hw.tpu.sequencer import STATUS, Sequencer
 from hw.tpu.tensor_config import TensorConfig
@@ -48,6 +48,8 @@ class TensorUnit(Component):
     status
         Fault of the next instruction, one of :class:`Fault`, and number of instructions begun
         before it. After a fault nothing more begins until reset; commands in progress continue.
+    busy
+        A command is in progress, or a vector of the buffer has not left.
     counters
         As of :class:`hw.matrix.systolic_unit.SystolicUnit`.
     """
@@ -58,6 +60,7 @@ class TensorUnit(Component):
     i_host: stream.Interface
     o_host: stream.Interface
     status: data.View[data.StructLayout]
+    busy: Signal
     counters: data.View[data.StructLayout]
 
     def __init__(self, config: TensorConfig) -> None:
@@ -77,6 +80,7 @@ class TensorUnit(Component):
                 "i_host": In(stream.Signature(config.vector_bits)),
                 "o_host": Out(stream.Signature(host_layout(config.vector_bits))),
                 "status": Out(STATUS),
+                "busy": Out(1),
                 "counters": Out(COUNTERS),
             }
         )
@@ -144,6 +148,14 @@ class TensorUnit(Component):
             self.o_host.payload.last.eq(drainer.o_vectors.payload.last),
             drainer.o_vectors.ready.eq(self.o_host.ready),
             self.status.eq(sequencer.status),
+            self.busy.eq(
+                filler.o_span.busy
+                | feeder.o_span.busy
+                | drainer.o_span.busy
+                | feeder.o_holds
+                | drainer.o_holds
+                | Cat(results.o_spans[index].busy for index in range(ACTIVATES)).any()
+            ),
             self.counters.eq(unit.counters),
         ]
         for name in self._passed:

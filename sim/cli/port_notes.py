@@ -95,6 +95,7 @@ def tensor_notes(config: UnitConfig) -> dict[str, str]:
         "o_host.last": "ends its instruction",
         "status.fault": "why the next instruction was refused; 0 if it was not",
         "status.begun": "instructions begun since reset",
+        "busy": "a command is in progress, or a vector of the buffer has not left",
     }
 
 

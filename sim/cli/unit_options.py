@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hw.matrix.unit_config import UnitConfig
     from hw.numeric.formats import Format
     from hw.tpu.tensor_config import TensorConfig
+    from hw.tpu.tensor_top import TensorTop
     from hw.tpu.unit import TensorUnit
 
 __all__ = [
@@ -59,9 +60,11 @@ COMPONENT = "systolic"
 _ARRAY = "array"
 
 _TENSOR = "tensor_unit"
+_TENSOR_TOP = "tensor_top"
+_TENSORS = (_TENSOR, _TENSOR_TOP)
 
 #: Names that ``--component`` accepts of these units.
-COMPONENTS = (COMPONENT, _ARRAY, _TENSOR)
+COMPONENTS = (COMPONENT, _ARRAY, *_TENSORS)
 
 #: Presets. `hw.matrix.tpu_catalog` is too slow to import for a help text; a test compares them.
 PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "tpu-v7")
@@ -69,10 +72,10 @@ PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "t
 #: Parameters of the units and the components that have them: first those of a unit under test.
 _TESTED = {
     **dict.fromkeys((ROWS, COLUMNS, DATAFLOW, FORMAT, LATENCY, MULTIPLIER), COMPONENTS),
-    **dict.fromkeys((ACCUMULATOR_ROWS, ADDER), (COMPONENT, _TENSOR)),
-    BUFFER_ROWS: (_TENSOR,),
+    **dict.fromkeys((ACCUMULATOR_ROWS, ADDER), (COMPONENT, *_TENSORS)),
+    BUFFER_ROWS: _TENSORS,
 }
-_PARAMETERS = _TESTED | dict.fromkeys((OUT, BIAS, TILES_AHEAD, RESULT_ROWS), (COMPONENT, _TENSOR))
+_PARAMETERS = _TESTED | dict.fromkeys((OUT, BIAS, TILES_AHEAD, RESULT_ROWS), (COMPONENT, *_TENSORS))
 
 
 def _option(parameter: UnitParameter) -> str:
@@ -159,7 +162,7 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
     """
     given = _given(args)
     wanted = args.component in COMPONENTS or args.preset is not None
-    units = COMPONENT, _TENSOR
+    units = COMPONENT, *_TENSORS
     if wanted and args.config is not None:
         rule = f"must come without --preset and --component {' or '.join(COMPONENTS)}"
         raise BadInputError(
@@ -190,16 +193,17 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
 
 def systolic_component(
     args: argparse.Namespace, config: UnitConfig
-) -> SystolicArray | SystolicUnit | TensorUnit:
+) -> SystolicArray | SystolicUnit | TensorUnit | TensorTop:
     """Build the requested unit, or its array alone."""
     from hw.array.factory import systolic_array
     from hw.matrix.systolic_unit import SystolicUnit
 
     tensor = tensor_config(args, config)
     if tensor is not None:
+        from hw.tpu.tensor_top import TensorTop
         from hw.tpu.unit import TensorUnit
 
-        return TensorUnit(tensor)
+        return TensorTop(tensor) if args.component == _TENSOR_TOP else TensorUnit(tensor)
     if args.component == _ARRAY:
         return systolic_array(config.array, skewed=not args.raw_edges)
     return SystolicUnit(config)
@@ -211,15 +215,15 @@ def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig 
     from hw.tpu.tensor_config import TensorConfig
 
     if args.preset is None:
-        if args.component != _TENSOR:
+        if args.component not in _TENSORS:
             return None
-        with validating(f"--component {_TENSOR}"):
+        with validating(f"--component {args.component}"):
             return TensorConfig(config, _chosen(args, BUFFER_ROWS))
     tensor = None if args.component == COMPONENT else PRESETS[args.preset].tensor
-    if tensor is None and args.component == _TENSOR:
+    if tensor is None and args.component in _TENSORS:
         names = ", ".join(name for name, preset in PRESETS.items() if preset.buffer_rows)
         raise BadInputError(
-            f"--preset of a {_TENSOR} must be one of {names}, not {args.preset!r}",
+            f"--preset of a {args.component} must be one of {names}, not {args.preset!r}",
             where="--preset",
             value=args.preset,
             rule=f"one of {names}",
@@ -307,7 +311,7 @@ def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
     from hw.matrix.unit_config import result_formats
 
     allowed = result_formats(array)
-    if component == _TENSOR and len(array.formats) == 1:
+    if component in _TENSORS and len(array.formats) == 1:
         allowed = array.formats
         word = word or allowed[0].name
     if word is None:

@@ -8,7 +8,12 @@ import numpy as np
 from gen.export.bus_ports import BusGroup, BusKind
 from sim.export.cases.barrier_cases import bank_cases, barrier_cases
 from sim.export.cases.function_cases import function_cases
-from sim.export.cases.matrix_cases import matrix_unit_cases, systolic_cases, tensor_unit_cases
+from sim.export.cases.matrix_cases import (
+    matrix_unit_cases,
+    systolic_cases,
+    tensor_top_cases,
+    tensor_unit_cases,
+)
 from sim.export.cases.network_cases import pcu_cases, pmu_cases, switch_cases
 from sim.export.cases.tma_cases import MEMORY_BYTES, engine_cases, register_cases, unit_cases
 from sim.export.core_case import CoreCase, port_record
@@ -43,6 +48,8 @@ def _cases(
         yield from systolic_cases(rng, groups, request.unit)
     elif name == "tensor_unit" and request.tensor is not None:
         yield from tensor_unit_cases(rng, groups, request.tensor)
+    elif name == "tensor_top" and request.tensor is not None:
+        yield from tensor_top_cases(rng, groups, request.tensor)
     elif name == "pcu" and request.chip is not None and request.chip.pcu.lanes:
         yield from pcu_cases(rng, groups, request.chip)
     elif name == "matrix_unit" and request.chip is not None:

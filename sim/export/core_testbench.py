@@ -176,6 +176,8 @@ class Core:
             await self._table(step["table"])
         for offset, value, mask, response in step.get("registers", ()):
             await self._register(int(offset, 16), value, int(mask, 16), response)
+        if "registers" in step:
+            await self.cycles(1)  # The manager ends an access at a rising edge.
         for name, value in step.get("expect", {}).items():
             got = int(getattr(self.dut, name).value)
             assert got == int(value, 16), f"{name} is {got:#x}, not {value}"

@@ -26,6 +26,7 @@ CORES = {
     "barrier": [],
     "fp_add": [],
     "systolic": ["--rows", "4", "--cols", "4", "--format", "int8"],
+    "tensor_top": ["--rows", "2", "--cols", "3", "--format", "int8", "--buffer-rows", "96"],
     "tensor_unit": ["--rows", "4", "--cols", "3", "--format", "int8"],
     "matrix_unit": ["--config", "tiny"],
     "pmu": ["--config", "tiny", "--set", "capacity_bytes=1024", "--set", "slots=4"],

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from gen.export.bus_ports import BusGroup
 from hw.arch.config import ChipConfig
+from hw.arch.registers.tensor_registers import TENSOR_ID, TENSOR_REGISTERS, tensor_register
+from hw.arch.tensor_instructions import pack
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
@@ -24,9 +26,9 @@ from sim.export.cases.result_vectors import integers, result_vectors
 from sim.export.core_case import CoreCase
 from sim.operands import random_operand
 from sim.oracle import product
-from sw.tensor_program import Layer, mlp_program, mlp_results
+from sw.tensor_program import Layer, Program, mlp_program, mlp_results
 
-__all__ = ["matrix_unit_cases", "systolic_cases", "tensor_unit_cases"]
+__all__ = ["matrix_unit_cases", "systolic_cases", "tensor_top_cases", "tensor_unit_cases"]
 
 Array = npt.NDArray[Any]
 Groups = Sequence[BusGroup]
@@ -133,17 +135,8 @@ def matrix_unit_cases(
         yield case
 
 
-def tensor_unit_cases(
-    rng: np.random.Generator, groups: Groups, config: TensorConfig
-) -> Iterator[CoreCase]:
-    """Two chained layers.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    groups : sequence of BusGroup
-    config : TensorConfig
-    """
+def _two_layers(rng: np.random.Generator, config: TensorConfig) -> tuple[Program, list[int]]:
+    """Program of two chained layers, and the payloads that it sends to the host."""
     rows, width = 5, config.sizes.elements * config.unit.array.columns
     layers = [
         Layer(
@@ -170,7 +163,66 @@ def tensor_unit_cases(
         vectors=len(lasts),
         vector_bytes=config.vector_bits // 8,
     )
+    return program, list(_with_last(data, lasts))
+
+
+def tensor_unit_cases(
+    rng: np.random.Generator, groups: Groups, config: TensorConfig
+) -> Iterator[CoreCase]:
+    """Two chained layers.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    groups : sequence of BusGroup
+    config : TensorConfig
+    """
+    program, expected = _two_layers(rng, config)
     case = CoreCase("two_layers", groups)
     sent = {name: integers(words) for name, words in payloads(program).items()}
-    case.exchange(sent, {"o_host": _with_last(data, lasts)})
+    case.exchange(sent, {"o_host": expected})
+    yield case
+
+
+def tensor_top_cases(
+    rng: np.random.Generator, groups: Groups, config: TensorConfig
+) -> Iterator[CoreCase]:
+    """Every offset of the register map; two chained layers, whose instructions are submitted first.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    groups : sequence of BusGroup
+    config : TensorConfig
+    """
+    case = CoreCase("register_map", groups)
+    known = {each.offset for each in TENSOR_REGISTERS}
+    for offset in range(0, max(known) + 16, 4):
+        response = "OKAY" if offset in known else "SLVERR"
+        case.register("read", offset, mask=0, response=response)
+    for name, word in (
+        ("ID", TENSOR_ID),
+        ("GEOMETRY", config.sizes.rows | config.sizes.columns << 16),
+        ("BUFFER", config.sizes.buffer_rows),
+        ("ACCUMULATORS", config.sizes.accumulator_rows),
+    ):
+        case.register("read", tensor_register(name).offset, word)
+        case.register("write", tensor_register(name).offset, response="SLVERR")
+    yield case
+
+    program, expected = _two_layers(rng, config)
+    case = CoreCase("two_layers", groups)
+    for words in pack(program.instructions):
+        for number, word in enumerate(words):
+            case.register("write", tensor_register(f"INSTRUCTION_{number}").offset, int(word))
+        case.register("write", tensor_register("SUBMIT").offset, 1)
+    sent = {name: integers(words) for name, words in payloads(program).items()}
+    del sent["i_instruction"]
+    case.exchange(sent, {"o_host": expected})
+    status = tensor_register("STATUS")
+    case.register("poll", status.offset, status.word(idle=1), mask=status.mask)
+    done = tensor_register("INTERRUPT_STATUS")
+    case.register("read", done.offset, done.word(done=1))
+    count = len(program.instructions)
+    case.register("read", tensor_register("BEGUN").offset, count)
     yield case

@@ -36,6 +36,7 @@ from hw.lib.packet_filter import PacketFilter
 from hw.matrix.accumulator import AccumulatorColumn
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.matrix.result_fifo import ResultFifo
+from hw.matrix.unit_config import UnitConfig
 from hw.matrix.weight_buffer import WeightBuffer
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
@@ -55,9 +56,12 @@ from hw.tma.layouts import TmaLayouts
 from hw.tma.reduction.reduction_interlock import ReductionInterlock
 from hw.tma.reorder_buffer import ReorderBuffer
 from hw.tma.standalone.tma_unit import TmaUnit
+from hw.tpu.tensor_config import TensorConfig
+from hw.tpu.tensor_top import TensorTop
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
 _ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
+_TENSOR = TensorConfig(UnitConfig(_ARRAY, accumulator_rows=16, out=bf16), 64)
 _PROCESSOR = {
     "width_bits": 64,
     "segments": ((1,),),
@@ -127,6 +131,7 @@ REFUSED = [
     ),
     (Tile, {"config": _CHIP, "kind": "dsp"}, "Tile kind must be"),
     (WeightBuffer, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
+    (TensorTop, {"config": _TENSOR, "instructions": 3}, "Instructions waiting must be a power of"),
     (TmaEngine, {"width_bits": 100}, "Width in bits must be a power of two"),
     (TmaTop, {"sizes": TmaSizes(), "commands": 63}, "Commands in flight must be a power of two"),
     (TmaUnit, {"sizes": TmaSizes(), "ports": 16}, "Ports of the user must be"),
