@@ -153,7 +153,10 @@ LINES = [
     ("--component tensor-unit --preset tpu-v2", "must be one of tpu-v1, not 'tpu-v2'"),
     ("--preset tpu-v11", "unknown preset 'tpu-v11'; did you mean 'tpu-v1'"),
     ("--preset tpu-v1 --rows 3", "--rows must come with --component systolic or array"),
-    ("--rows 3", "--rows must come with --component systolic or array or tensor_unit and"),
+    (
+        "--rows 3",
+        "--rows must come with --component systolic or array or tensor_unit or tensor_top and",
+    ),
 ]
 
 
