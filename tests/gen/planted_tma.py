@@ -7,9 +7,9 @@ from typing import Any
 from gen.formal import Property, prove
 from gen.proof import Outcome
 from gen.properties import PROPERTIES
-from gen.properties.tma import TMA_PROPERTIES, read_boxes, rows_inside, strobes
-from hw.lib import bursts
-from hw.tma import box_reader, box_walker, load, realign, store
+from gen.properties.tma import TMA_PROPERTIES, read_boxes, read_reports, rows_inside, strobes
+from hw.lib import bursts, fifo
+from hw.tma import box_reader, box_walker, load, realign, reorder_buffer, store
 from tests.hw.tma.test_faults import mutant
 
 __all__ = ["PLANTED", "Planted", "refuted", "tma_properties"]
@@ -53,6 +53,10 @@ _BOXES = "a box is where its descriptor and coordinates say"
 _ROWS = "no row of a box leaves the tensor"
 _STROBES = "strobes are those of a row's bytes in the tensor"
 _LANDS = "R never waits, and its errors are kept"
+_ORDER = "beats leave the landing FIFO once, in order"
+_IDS = "beats of several IDs leave in the order of their bursts"
+_BURSTS = "beats of bursts of several IDs leave in their order"
+_BEATS = "a box has its own beats and their responses"
 _WRITTEN = "each B is taken, and reported with its box"
 _LOADED = "a box is loaded within 8 + 2s + n(1 + s) cycles"
 _STORED = "a box is stored within 8 + 3s + n(1 + s) cycles"
@@ -108,6 +112,65 @@ PLANTED = {
         load.LoadEngine,
         "_land",
         cycles=40,
+    ),
+    "a beat over another in the landing FIFO": Planted(
+        _ORDER,
+        fifo,
+        "enters.eq(self.i_stream.valid & self.i_stream.ready)",
+        "enters.eq(self.i_stream.valid)",
+        read_reports,
+        "Queue",
+    ),
+    "a beat counted for another ID": Planted(
+        _IDS,
+        reorder_buffer,
+        "            owner.eq(self.i_id),",
+        "            owner.eq(~self.i_id),",
+        reorder_buffer.ReorderBuffer,
+        "_place",
+    ),
+    "a beat that leaves before it came": Planted(
+        _IDS,
+        reorder_buffer,
+        "leaves.eq(reader.en & lengths.o_stream.valid & present[turn])",
+        "leaves.eq(reader.en & lengths.o_stream.valid)",
+        reorder_buffer.ReorderBuffer,
+        "_leave",
+    ),
+    "a burst after its first beat": Planted(
+        _BURSTS,
+        reorder_buffer,
+        "following[owner].eq(entry + 1)",
+        "following[owner].eq(entry)",
+        reorder_buffer.ReorderBuffer,
+        "_place",
+    ),
+    "a read response dropped": Planted(
+        _BEATS,
+        realign,
+        "response | Mux(slots.present, beat.response, 0)",
+        "Mux(slots.present, beat.response, 0)",
+        read_reports,
+        "BeatsToVectors",
+        cycles=12,
+    ),
+    "a response told of the next box": Planted(
+        _BEATS,
+        realign,
+        "response.eq(Mux(vector.last, 0, vector.response))",
+        "response.eq(Mux(vector.last & (response == 0), 0, vector.response))",
+        read_reports,
+        "BeatsToVectors",
+        cycles=12,
+    ),
+    "a beat taken for the next row": Planted(
+        _BEATS,
+        realign,
+        "(slot >= plan.first) & (slot < plan.end)",
+        "(slot >= plan.first) & (slot <= plan.end)",
+        read_reports,
+        "BeatsToVectors",
+        cycles=12,
     ),
     "a write response dropped": Planted(
         _WRITTEN,

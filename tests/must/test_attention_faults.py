@@ -24,7 +24,7 @@ _SHORT = """
         )
         short = ir.Cast((counted.result,), (tile("short", bf16),), span)
         nodes.extend((number, late, counted, short))
-        total = ir.Matmul((powers, short.result), (nexts[softmax.total],), span)
+        total = ir.Matmul((powers, short.result), (nexts[softmax.total],), summed)
 """
 
 #: By what they are; "before golden" is a fault that the golden result has, too.
@@ -55,7 +55,7 @@ FAULTS = {
     ),
     "the row of ones is one key short, before golden": Mutant(
         "sw/softmax/online.py",
-        "total = ir.Matmul((powers, ones.result), (nexts[softmax.total],), span)",
+        "total = ir.Matmul((powers, ones.result), (nexts[softmax.total],), summed)",
         _SHORT,
         "tests/sw/softmax/test_online.py::"
         "test_random_calls_equal_the_definition_by_bytes_and_float64_within_the_bound[0]",

@@ -38,9 +38,9 @@ def test_each_property_is_proved_without_a_bound(property, figure):
 
 
 @pytest.mark.slow
-@pytest.mark.must("tma-g", goal="a command of n beats ends within a + n(b + c s): bounded check")
+@pytest.mark.must("tma-g", goal="bounded: a box of n beats ends within a + n(b + c s)")
 @pytest.mark.parametrize("property", _BOUNDED, ids=_named)
-def test_a_box_ends_in_time_in_every_trace_of_so_many_cycles(property, figure):
+def test_what_pdr_leaves_open_holds_in_every_trace_of_so_many_cycles(property, figure):
     proof = prove(property)
     assert proof.outcome is Outcome.BOUNDED and not proof.proved and proof.met
     assert proof.reached == proof.covers >= 2

@@ -6,6 +6,11 @@ from gen.formal import Property
 from gen.properties.tma.box_times import LoadsEnd, StoresEnd, TimeBound
 from gen.properties.tma.load_responses import ReadsLand
 from gen.properties.tma.read_boxes import BoxesAreClipped
+from gen.properties.tma.read_reports import (
+    BeatsKeepOrder,
+    BoxesHaveTheirBeats,
+    BurstsKeepOrder,
+)
 from gen.properties.tma.rows_inside import RowsStayInside
 from gen.properties.tma.strobes import StrobesStayInside
 from gen.properties.tma.write_reports import WritesAreReported
@@ -15,6 +20,10 @@ __all__ = ["TMA_PROPERTIES"]
 #: Fields of two bits: sizes and strides of 0 to 3, coordinates of -4 to 3.
 _BOXES = {"rank": 2, "bits": 2}
 _READS = {"width_bits": 16, "landing_beats": 16, "outstanding": 2}
+_QUEUE = {"depth": 4, "bits": 2}
+_IDS = {"depth": 4, "outstanding": 4, "read_ids": 2, "longest": 1}
+_BURSTS = {"depth": 4, "outstanding": 2, "read_ids": 2, "longest": 2}
+_ROWS = {"width_bits": 16, "vectors": 3}
 _WRITES = {"width_bits": 16, "outstanding": 2, "beats": 1}
 _ENGINE = {"width_bits": 16, "address_bits": 8, "outstanding": 4}
 #: Longest stall, and most beats of the box that are checked with it.
@@ -66,6 +75,39 @@ TMA_PROPERTIES = (
         "R never waits, and its errors are kept",
         _READS,
         lambda: ReadsLand(**_READS, joined=False),
+        method="PDR",
+        faults=0,
+    ),
+    Property(
+        "tma",
+        "beats leave the landing FIFO once, in order",
+        _QUEUE,
+        lambda: BeatsKeepOrder(**_QUEUE),
+        method="PDR",
+        faults=0,
+    ),
+    Property(
+        "tma",
+        "beats of several IDs leave in the order of their bursts",
+        _IDS,
+        lambda: BurstsKeepOrder(**_IDS),
+        method="PDR",
+        faults=0,
+    ),
+    Property(
+        "tma",
+        "beats of bursts of several IDs leave in their order",
+        _BURSTS,
+        lambda: BurstsKeepOrder(**_BURSTS),
+        method="bounded",
+        faults=0,
+        cycles=11,
+    ),
+    Property(
+        "tma",
+        "a box has its own beats and their responses",
+        _ROWS,
+        lambda: BoxesHaveTheirBeats(**_ROWS),
         method="PDR",
         faults=0,
     ),
