@@ -104,7 +104,13 @@ def run_image(
     conditions = MemoryConditions(latency=latency, jitter=jitter, stall=stall, seed=seed)
     with open_backend(backend, Setup(config, conditions)) as chip:
         answer = chip.launch(
-            memory, LaunchOrder(layout.list_address, layout.entries, max_cycles=max_cycles)
+            memory,
+            LaunchOrder(
+                layout.list_address,
+                layout.entries,
+                max_cycles=max_cycles,
+                regions=layout.regions,
+            ),
         )
     if answer.status != "done":
         raise_ending(config, answer, {})

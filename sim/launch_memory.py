@@ -181,6 +181,15 @@ class LaunchMemory:
         )
 
     @property
+    def regions(self) -> tuple[tuple[int, int], ...]:
+        """First address, and the one after the last, of each item."""
+        return tuple(
+            (self._origin + address, self._origin + address + size)
+            for address, size in self.places.values()
+            if size
+        )
+
+    @property
     def list_address(self) -> int:
         """Address of the launch list."""
         return self._origin + self.places[_LIST][0]

@@ -131,12 +131,16 @@ class LaunchOrder:
         Cycles after which the launch counts as a hang, on a back end with timing.
     expected_cycles : int or None
         Expected cycles, for the display of progress.
+    regions : tuple of (int, int)
+        First byte, and the one after the last, of what the launch may touch; by default all of
+        memory. A native model ends at the first beat in none of them.
     """
 
     list_address: int
     entries: int
     max_cycles: int
     expected_cycles: int | None = None
+    regions: tuple[tuple[int, int], ...] = ()
 
 
 class Backend(Closing, abc.ABC):

@@ -43,6 +43,7 @@ class NativeRtl(Backend):
                 entries=order.entries,
                 conditions=self._setup.conditions,
                 max_cycles=order.max_cycles,
+                regions=order.regions,
                 sample_every=self._setup.sample_every,
                 progress=show,
             )

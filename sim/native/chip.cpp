@@ -1,5 +1,6 @@
 // Plays the host and the memory of a whole chip. The generated part, which names the ports, is put
 // in by sim/native/chip_model.py. Interfaces and rules: docs/native.md.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -197,9 +198,15 @@ struct PlantedError {
     uint32_t response;
 };
 
+struct Region {  // bytes from first to before end
+    uint64_t first, end;
+};
+
 struct Conditions {
     uint8_t* memory;
     uint64_t memory_bytes;
+    const Region* regions;  // what bursts may touch; all of memory if there is none
+    uint64_t region_count;
     uint64_t seed;
     PlantedError errors[most_errors];
     uint32_t latency;
@@ -328,6 +335,14 @@ struct Model {
 
     bool inside(uint64_t address, uint64_t bytes) const {
         return address <= conditions.memory_bytes && bytes <= conditions.memory_bytes - address;
+    }
+
+    bool touches_region(uint64_t first, uint64_t end) const {
+        const Region* regions = conditions.regions;
+        return conditions.region_count == 0 ||
+               std::any_of(regions, regions + conditions.region_count, [&](const Region& each) {
+                   return each.first < end && first < each.end;
+               });
     }
 
     void spoil(const Pin& pin) {  // what is not valid may be anything
@@ -492,6 +507,13 @@ struct Model {
         if (address.value() % port.bytes) fail(name + "begins within a beat");
         if (address.value() % boundary + beats * port.bytes > boundary) {
             fail(name + "crosses 4 KiB");
+        }
+        for (uint64_t beat = 0; beat < beats; ++beat) {
+            const uint64_t first = address.value() + beat * port.bytes;
+            if (!touches_region(first, first + port.bytes)) {
+                fail(name + "has a beat at " + std::to_string(first) +
+                     ", in which the launch has no byte");
+            }
         }
     }
 

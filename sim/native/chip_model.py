@@ -2,7 +2,7 @@
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -176,6 +176,7 @@ class ChipModel(Closing):
         conditions: MemoryConditions | None = None,
         max_cycles: int = 1 << 40,
         sample_every: int = 0,
+        regions: Sequence[tuple[int, int]] = (),
         progress: Callable[[int], None] | None = None,
     ) -> ChipRun:
         """Run a launch list to its end.
@@ -191,13 +192,17 @@ class ChipModel(Closing):
             Cycles from the launch write after which the run ends as a hang.
         sample_every : int
             Cycles from one sample of the counters to the next; 0 for none.
+        regions : sequence of (int, int)
+            First byte, and the one after the last, of what the chip may read and write; a beat in
+            none of them is a fault. By default all of memory.
         progress : function, optional
             Function called with the cycle every 50,000 cycles or half a second.
 
         Raises
         ------
         RtlFaultError
-            If the chip breaks a rule of AXI4, or an assertion of the design fails.
+            If the chip breaks a rule of AXI4 or leaves the regions, or an assertion of the
+            design fails.
         """
         begin = time.monotonic()
         if self._needs_reset:
@@ -205,8 +210,9 @@ class ChipModel(Closing):
         given = conditions or MemoryConditions()
         first = int(self._library.chip_cycle(self._handle))
         view = (ctypes.c_uint8 * len(memory)).from_buffer(memory)
+        settings = settings_of(view, given, regions)
         try:
-            self._library.chip_begin(self._handle, ctypes.byref(settings_of(view, given)))
+            self._library.chip_begin(self._handle, ctypes.byref(settings))
             self._library.chip_sample(self._handle, sample_every)
             self.write("LIST_ADDRESS_LO", list_address & 0xFFFFFFFF)
             self.write("LIST_ADDRESS_HI", list_address >> 32)

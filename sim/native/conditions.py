@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from sim.rules import (
@@ -178,12 +179,20 @@ class PlantedError(ctypes.Structure):
     ]
 
 
+class Region(ctypes.Structure):
+    """C structure ``Region`` of the harness."""
+
+    _fields_ = [("first", ctypes.c_uint64), ("end", ctypes.c_uint64)]
+
+
 class Settings(ctypes.Structure):
     """C structure ``Conditions`` of the harness."""
 
     _fields_ = [
         ("memory", ctypes.c_void_p),
         ("memory_bytes", ctypes.c_uint64),
+        ("regions", ctypes.POINTER(Region)),
+        ("region_count", ctypes.c_uint64),
         ("seed", ctypes.c_uint64),
         ("errors", PlantedError * MOST_ERRORS),
         ("latency", ctypes.c_uint32),
@@ -203,8 +212,21 @@ class PortState(ctypes.Structure):
     ]
 
 
-def settings_of(view: "ctypes.Array[ctypes.c_uint8]", given: MemoryConditions) -> Settings:
-    """Convert memory conditions to the harness's structure, with the size of memory."""
+def settings_of(
+    view: "ctypes.Array[ctypes.c_uint8]",
+    given: MemoryConditions,
+    regions: Sequence[tuple[int, int]] = (),
+) -> Settings:
+    """Convert memory conditions to the harness's structure.
+
+    Parameters
+    ----------
+    view : array of bytes
+        Memory.
+    given : MemoryConditions
+    regions : sequence of (int, int)
+        First byte, and the one after the last, of what a burst may touch; by default all of memory.
+    """
     planted = [
         PlantedError(each.beat, _DIRECTIONS[each.direction], _RESPONSES[each.response])
         for each in given.errors
@@ -212,6 +234,8 @@ def settings_of(view: "ctypes.Array[ctypes.c_uint8]", given: MemoryConditions) -
     return Settings(
         memory=ctypes.addressof(view),
         memory_bytes=len(view),
+        regions=(Region * len(regions))(*(Region(*each) for each in regions)) if regions else None,
+        region_count=len(regions),
         seed=given.seed,
         errors=(PlantedError * MOST_ERRORS)(*planted),
         latency=given.latency,

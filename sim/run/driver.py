@@ -273,6 +273,7 @@ def _order(job: Job, compiled: Compiled, place: LaunchMemory, launches: int) -> 
         place.entries,
         max_cycles=job.max_cycles or _patience(job, compiled) * launches,
         expected_cycles=found.cycles + found.warm_cycles * (launches - 1),
+        regions=place.regions,
     )
 
 

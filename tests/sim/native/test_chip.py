@@ -1,6 +1,7 @@
 """Launches on the native model of `tiny`: right bytes, errors that end, runs that repeat."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hw.arch.limits import COUNTER_WORDS
 from hw.numeric.formats import bf16, fp32
 from sim.backends.emitted import emitted_chip
 from sim.emulator import EmulatorError, emulate
-from sim.native.chip_model import ChipModel, ErrorAt, MemoryConditions
+from sim.native.chip_model import ChipModel, ErrorAt, MemoryConditions, RtlFaultError
 from sim.oracle import product
 from sw.prove import prove
 from sw.prove.memory_order import memory_faults
@@ -52,6 +53,7 @@ def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
         list_address=layout.list_address,
         conditions=conditions or MemoryConditions(),
         max_cycles=max_cycles,
+        regions=layout.regions if spoiled is None else (),
     )
     assert layout.changed_outside(before, memory) is None
     expected = product(a, b, job.out.dtype)
@@ -79,6 +81,25 @@ def works(model, rng):
     """Whether the next launch is right."""
     run, right = launch(model, UnitsMatmul.random(CONFIG, rng), rng)
     return run.status == "done" and right
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [("A", "AR has a beat"), ("C", "AW has a beat"), ("image", "AR has a beat")],
+)
+def test_a_beat_in_which_the_launch_has_no_byte_is_a_fault(heavy, seed, left_out, said):
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul.random(CONFIG, rng)
+    layout = job.launch_memory(int(rng.integers(1 << 40)))
+    memory = layout.bytes_before(dict(zip("AB", job.operands(rng), strict=True)))
+    address, size = layout.places[left_out]
+    regions = [each for each in layout.regions if each != (address, address + size)]
+    assert len(regions) == len(layout.regions) - 1
+    with ChipModel(emitted_chip(CONFIG), CONFIG, seed=5) as chip:
+        with pytest.raises(RtlFaultError, match=said) as caught:
+            chip.run(memory, list_address=layout.list_address, regions=regions)
+        met = int(re.search(r"beat at (\d+)", str(caught.value))[1])
+        assert address <= met + CONFIG.width_bits // 8 and met < address + size
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.9])
