@@ -133,7 +133,7 @@ class LaunchOrder:
         Expected cycles, for the display of progress.
     regions : tuple of (int, int)
         First byte, and the one after the last, of what the launch may touch; by default all of
-        memory. A native model ends at the first beat in none of them.
+        memory. A chip's RTL ends at the first beat in none of them.
     """
 
     list_address: int

@@ -50,7 +50,8 @@ class CocotbRtl(Backend):
         Raises
         ------
         WrongResultError
-            If the simulation ends early, for example at a failed assertion.
+            If the simulation ends early, for example at a failed assertion or at an access to
+            memory outside the order's regions.
         """
         setup = self._setup
         orders = {
@@ -58,6 +59,7 @@ class CocotbRtl(Backend):
             "list_address": order.list_address,
             "entries": order.entries,
             "max_cycles": order.max_cycles,
+            "regions": order.regions,
             "seed": setup.conditions.seed,
             "stall": setup.conditions.stall,
         }

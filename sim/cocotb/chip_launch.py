@@ -12,6 +12,7 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead,
 
 from hw.arch.registers.chip_registers import register
 from sim.cocotb.bench_support import start
+from sim.cocotb.launch_items import LaunchItems
 from sim.cocotb.stalled_channels import stall_channels
 
 __all__ = ["FOLDER_VARIABLE", "launch"]
@@ -24,10 +25,14 @@ _DONE, _ERROR = 0b010, 0b100
 
 
 class _Watch:
-    """Monitor of cycles and bytes from the handshake of the launch write to the interrupt."""
+    """Monitor of cycles and bytes from the handshake of the launch write to the interrupt.
 
-    def __init__(self, dut: Any, ports: int, max_cycles: int) -> None:
+    It ends the test at an access to memory outside the items of the launch.
+    """
+
+    def __init__(self, dut: Any, ports: int, max_cycles: int, memory: LaunchItems) -> None:
         self._dut = dut
+        self._memory = memory
         self._limit = max_cycles
         memories = [f"memory__{index}" for index in range(ports)]
         self._reads = [_handshake(dut, name, "r") for name in (*memories, "launch")]
@@ -50,6 +55,7 @@ class _Watch:
         while True:
             await FallingEdge(dut.clk)
             self.cycle += 1
+            assert not self._memory.fault, self._memory.fault
             if self.armed:
                 for side, (valid, ready) in enumerate(launch):
                     crossed[side] = crossed[side] or bool(valid.value and ready.value)
@@ -77,23 +83,21 @@ def _handshake(dut: Any, port: str, channel: str) -> tuple[Any, Any]:
 
 
 class _Chip:
-    """AXI memory and register access of the chip."""
+    """AXI memory and register access of the chip.
+
+    Members
+    -------
+    memory : LaunchItems
+        The whole memory.
+    """
 
     def __init__(self, dut: Any, orders: dict[str, Any], memory: bytes) -> None:
         rng = np.random.default_rng(orders["seed"])
-        rams = []
-        shared = None
-        for index in range(orders["ports"]):
-            bus = AxiBus.from_prefix(dut, f"memory__{index}_")
-            ram = AxiRam(bus, dut.clk, dut.rst, size=len(memory), mem=shared)
-            shared = ram.mem
-            rams.append(ram)
-        launches = AxiRamRead(
-            AxiReadBus.from_prefix(dut, "launch_"), dut.clk, dut.rst, size=len(memory), mem=shared
-        )
-        self._memory = rams[0]
-        self._memory.write(0, memory)
-        self._bytes = len(memory)
+        self.memory = LaunchItems(memory, orders["regions"])
+        clock = dut.clk, dut.rst
+        names = [f"memory__{index}_" for index in range(orders["ports"])]
+        rams = [AxiRam(AxiBus.from_prefix(dut, name), *clock, mem=self.memory) for name in names]
+        launches = AxiRamRead(AxiReadBus.from_prefix(dut, "launch_"), *clock, mem=self.memory)
         self._registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
         channels = [launches.ar_channel, launches.r_channel]
         for ram in rams:
@@ -102,11 +106,6 @@ class _Chip:
             channels += [write.aw_channel, write.w_channel, write.b_channel]
         if orders["stall"]:
             stall_channels(channels, rng, orders["stall"])
-
-    @property
-    def memory(self) -> bytes:
-        """The whole memory."""
-        return bytes(self._memory.read(0, self._bytes))
 
     async def write(self, name: str, value: int) -> None:
         """Write a register."""
@@ -133,7 +132,7 @@ async def launch(dut: Any) -> None:
     folder = Path(os.environ[FOLDER_VARIABLE])
     orders = json.loads((folder / "orders.json").read_text())
     chip = _Chip(dut, orders, (folder / "memory").read_bytes())
-    watch = _Watch(dut, orders["ports"], orders["max_cycles"])
+    watch = _Watch(dut, orders["ports"], orders["max_cycles"], chip.memory)
     await start(dut)
     cocotb.start_soon(watch.run())
     await chip.write("LIST_ADDRESS_LO", orders["list_address"] & 0xFFFFFFFF)
@@ -167,5 +166,5 @@ async def launch(dut: Any) -> None:
         "simulated_cycles": watch.cycle,
         "reason": f"{orders['max_cycles']} cycles have passed" if ended == "hang" else "",
     }
-    (folder / "memory").write_bytes(chip.memory)
+    (folder / "memory").write_bytes(bytes(chip.memory))
     (folder / "answer.json").write_text(json.dumps(answer))
