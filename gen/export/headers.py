@@ -87,6 +87,8 @@ def verilog_package(name: str, found: Definitions) -> str:
         lines += ["", f"  // {_plain(title)}"]
         for each in constants:
             note = f"  // {_plain(each.text)}" if each.text else ""
-            kind = "int unsigned" if each.value < _MAX_INT else "longint unsigned"
-            lines.append(f"  localparam {kind} {each.name} = {each.value};{note}")
+            # Icarus 11 does not know ``int unsigned``.
+            bits = 32 if each.value < _MAX_INT else 64
+            literal = f"{bits}'d{each.value}"
+            lines.append(f"  localparam logic [{bits - 1}:0] {each.name} = {literal};{note}")
     return "\n".join([*lines, "", f"endpackage : {name}_pkg", ""])

@@ -82,7 +82,7 @@ def test_a_descriptor_of_c_has_the_bytes_of_one_of_python(unit, tmp_path):
 def test_both_files_have_the_same_constants(unit):
     header, package = c_header("core", unit), verilog_package("core", unit)
     macros = dict(re.findall(r"^#define CORE_(\w+) (0x[0-9a-f]+)u", header, re.MULTILINE))
-    parameters = dict(re.findall(r"localparam \w+ unsigned (\w+) = (\d+);", package))
+    parameters = dict(re.findall(r"localparam logic \[\d+:0\] (\w+) = \d+'d(\d+);", package))
     assert {name: int(text, 16) for name, text in macros.items()} == {
         name: int(text) for name, text in parameters.items()
     }
