@@ -58,6 +58,7 @@ _IDS = "beats of several IDs leave in the order of their bursts"
 _BURSTS = "beats of bursts of several IDs leave in their order"
 _BEATS = "a box has its own beats and their responses"
 _WRITTEN = "each B is taken, and reported with its box"
+_READ = "a command is a box, or refused, within 27 cycles"
 _LOADED = "a box is loaded within 8 + 2s + n(1 + s) cycles"
 _STORED = "a box is stored within 8 + 3s + n(1 + s) cycles"
 
@@ -187,6 +188,14 @@ PLANTED = {
         "offered & ~axi.arvalid",
         load,
         "issue_reads",
+    ),
+    "half a byte of a coordinate in a cycle": Planted(
+        _READ,
+        box_reader,
+        "coordinate.eq(coordinate >> 8)",
+        "coordinate.eq(coordinate >> 4)",
+        box_reader.BoxReader,
+        "_locate",
     ),
     "one write burst at a time": Planted(
         _STORED,

@@ -11,6 +11,7 @@ from gen.properties.tma.read_reports import (
     BoxesHaveTheirBeats,
     BurstsKeepOrder,
 )
+from gen.properties.tma.read_times import BoxesComeInTime
 from gen.properties.tma.rows_inside import RowsStayInside
 from gen.properties.tma.strobes import StrobesStayInside
 from gen.properties.tma.write_reports import WritesAreReported
@@ -28,6 +29,8 @@ _WRITES = {"width_bits": 16, "outstanding": 2, "beats": 1}
 _ENGINE = {"width_bits": 16, "address_bits": 8, "outstanding": 4}
 #: Longest stall, and most beats of the box that are checked with it.
 _STALLS = ((0, 8), (1, 6), (2, 4))
+#: Reading and check of a descriptor; five coordinates of four bytes; an iteration of 33 bits.
+_READ_CYCLES = 2 + 5 * 4 + 5
 _STROBES = {"width_bits": 16, "address_bits": 8, "vectors": 2}
 
 
@@ -118,6 +121,15 @@ TMA_PROPERTIES = (
         lambda: WritesAreReported(**_WRITES),
         method="PDR",
         faults=0,
+    ),
+    Property(
+        "tma",
+        "a command is a box, or refused, within 27 cycles",
+        {"cycles": _READ_CYCLES},
+        lambda: BoxesComeInTime(cycles=_READ_CYCLES),
+        method="bounded",
+        faults=0,
+        cycles=2 * _READ_CYCLES + 3,
     ),
     *(_ends("loaded", LoadsEnd, 2, *each, **_ENGINE, landing_beats=8) for each in _STALLS),
     *(_ends("stored", StoresEnd, 3, *each, **_ENGINE) for each in _STALLS),
