@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -135,12 +136,82 @@ def _shape(layouts: TmaLayouts, most: int) -> Any:
     )
 
 
-class LoadsEnd(wiring.Component):
-    """The last vector of a box leaves in time, whatever AR, R and the stream's taker do."""
+class _BoxesEnd(wiring.Component):
+    """A box that is offered to an engine ends in time, whatever the other sides do.
+
+    Parameters
+    ----------
+    engine : component
+        Engine whose checked boxes are a stream.
+    layouts : TmaLayouts
+        Of the engine.
+    outstanding : int
+        Most bursts that it has outstanding.
+    most : int
+        Most beats of a box.
+    bound : TimeBound
+    free : int
+        Free bits of the harness.
+    """
 
     shape: Any
     free: Signal
     reached: Signal
+
+    def __init__(
+        self,
+        engine: Any,
+        layouts: TmaLayouts,
+        *,
+        outstanding: int,
+        most: int,
+        bound: TimeBound,
+        free: int,
+    ) -> None:
+        self._outstanding = outstanding
+        self._most = most
+        self._bound = bound
+        self._dut = engine
+        super().__init__({"shape": In(_shape(layouts, most)), "free": In(free), "reached": Out(3)})
+
+    def _end(
+        self,
+        m: Module,
+        *,
+        offers: Value,
+        ended: Value,
+        spare: int,
+        waiting: Sequence[tuple[Value, Value]],
+        third: Value,
+    ) -> None:
+        """Command, stalls and covers: ``third`` is the last of these.
+
+        Boxes end within the bound less ``spare`` cycles; each pair of ``waiting`` is one that
+        waits for the other.
+        """
+        command = _Command(
+            m,
+            self._dut.boxes,
+            self.shape,
+            offers=offers,
+            ended=ended,
+            most=self._most,
+            bound=self._bound,
+        )
+        for waits, comes in waiting:
+            self._bound.patient(m, waits & ~comes)
+        full = command.beats == self._most
+        m.d.comb += self.reached.eq(
+            Cat(
+                ended & full & command.taken,
+                ended & (command.time + 1 + spare == self._bound.of(command.beats)),
+                third,
+            )
+        )
+
+
+class LoadsEnd(_BoxesEnd):
+    """The last vector of a box leaves in time, whatever AR, R and the stream's taker do."""
 
     def __init__(
         self,
@@ -149,15 +220,11 @@ class LoadsEnd(wiring.Component):
         address_bits: int,
         landing_beats: int,
         outstanding: int,
-        most: int,
-        bound: TimeBound,
+        **sizes: Any,
     ) -> None:
         layouts = TmaLayouts(width_bits, address_bits, streams=1)
-        self._outstanding = outstanding
-        self._most = most
-        self._bound = bound
-        self._dut = BoxLoads(layouts, landing_beats=landing_beats, outstanding=outstanding)
-        super().__init__({"shape": In(_shape(layouts, most)), "free": In(4), "reached": Out(3)})
+        engine = BoxLoads(layouts, landing_beats=landing_beats, outstanding=outstanding)
+        super().__init__(engine, layouts, outstanding=outstanding, free=4, **sizes)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -168,45 +235,24 @@ class LoadsEnd(wiring.Component):
         memory = ReadMemory(m, axi, accepts=accepts, answers=answers, outstanding=self._outstanding)
         m.d.comb += target.ready.eq(leaves)
         ended = target.valid & target.ready & target.payload.last
-        command = _Command(
-            m, dut.boxes, self.shape, offers=offers, ended=ended, most=self._most, bound=self._bound
+        waiting = (
+            (axi.arvalid, axi.arready),
+            (memory.open != 0, axi.rvalid),
+            (target.valid, target.ready),
         )
-        waiting = ((axi.arvalid, axi.arready), (memory.open != 0, axi.rvalid))
-        for valid, ready in (*waiting, (target.valid, target.ready)):
-            self._bound.patient(m, valid & ~ready)
-        full = command.beats == self._most
-        m.d.comb += self.reached.eq(
-            Cat(
-                ended & full & command.taken,
-                ended & (command.time + 1 == self._bound.of(command.beats)),
-                memory.open[1],
-            )
-        )
+        self._end(m, offers=offers, ended=ended, spare=0, waiting=waiting, third=memory.open[1])
         return m
 
 
-class StoresEnd(wiring.Component):
+class StoresEnd(_BoxesEnd):
     """A box is stored in time, whatever AW, W and B and the giver of the stream do."""
 
-    shape: Any
-    free: Signal
-    reached: Signal
-
     def __init__(
-        self,
-        *,
-        width_bits: int,
-        address_bits: int,
-        outstanding: int,
-        most: int,
-        bound: TimeBound,
+        self, *, width_bits: int, address_bits: int, outstanding: int, **sizes: Any
     ) -> None:
         layouts = TmaLayouts(width_bits, address_bits, streams=1)
-        self._outstanding = outstanding
-        self._most = most
-        self._bound = bound
-        self._dut = BoxStores(layouts, outstanding=outstanding)
-        super().__init__({"shape": In(_shape(layouts, most)), "free": In(5), "reached": Out(3)})
+        engine = BoxStores(layouts, outstanding=outstanding)
+        super().__init__(engine, layouts, outstanding=outstanding, free=5, **sizes)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -224,22 +270,15 @@ class StoresEnd(wiring.Component):
         )
         m.d.comb += source.valid.eq(gives)
         ended = dut.o_stored[0]
-        command = _Command(
-            m, dut.boxes, self.shape, offers=offers, ended=ended, most=self._most, bound=self._bound
+        waiting = (
+            (axi.awvalid, axi.awready),
+            (axi.wvalid, axi.wready),
+            (memory.owes, axi.bvalid),
+            (source.ready, source.valid),
         )
-        waiting = ((axi.awvalid, axi.awready), (axi.wvalid, axi.wready), (memory.owes, axi.bvalid))
-        for waits, comes in (*waiting, (source.ready, source.valid)):
-            self._bound.patient(m, waits & ~comes)
         wrote = Signal()
         m.d.sync += wrote.eq(~ended & (wrote | axi.wvalid))
         # The bound is that of one beat, of which AW, W and B may wait one after another.
         spare = 2 * self._bound.stall
-        full = command.beats == self._most
-        m.d.comb += self.reached.eq(
-            Cat(
-                ended & full & command.taken,
-                ended & (command.time + 1 + spare == self._bound.of(command.beats)),
-                ended & ~wrote,
-            )
-        )
+        self._end(m, offers=offers, ended=ended, spare=spare, waiting=waiting, third=ended & ~wrote)
         return m
