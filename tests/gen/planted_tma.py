@@ -7,9 +7,17 @@ from typing import Any
 from gen.formal import Property, prove
 from gen.proof import Outcome
 from gen.properties import PROPERTIES
-from gen.properties.tma import TMA_PROPERTIES, read_boxes, read_reports, rows_inside, strobes
+from gen.properties.tma import (
+    TMA_PROPERTIES,
+    load_completions,
+    read_boxes,
+    read_reports,
+    rows_inside,
+    strobes,
+)
 from hw.lib import bursts, fifo
-from hw.tma import box_reader, box_walker, load, realign, reorder_buffer, store
+from hw.tma import box_reader, box_walker, load, realign, reorder_buffer, row_packing, store
+from hw.tma.standalone import load_ends
 from tests.hw.tma.test_faults import mutant
 
 __all__ = ["PLANTED", "Planted", "refuted", "tma_properties"]
@@ -57,6 +65,8 @@ _ORDER = "beats leave the landing FIFO once, in order"
 _IDS = "beats of several IDs leave in the order of their bursts"
 _BURSTS = "beats of bursts of several IDs leave in their order"
 _BEATS = "a box has its own beats and their responses"
+_PACKED = "a box of packed rows has its own beats and their responses"
+_COMPLETED = "each load is completed once, with its code"
 _WRITTEN = "each B is taken, and reported with its box"
 _READ = "a command is a box, or refused, within 27 cycles"
 _LOADED = "a box is loaded within 8 + 2s + n(1 + s) cycles"
@@ -172,6 +182,22 @@ PLANTED = {
         read_reports,
         "BeatsToVectors",
         cycles=12,
+    ),
+    "a box of packed rows that ends twice": Planted(
+        _PACKED,
+        row_packing,
+        "packed.last.eq(given.last & ~over)",
+        "packed.last.eq(given.last)",
+        read_reports,
+        "RowPacker",
+    ),
+    "the code of a load dropped": Planted(
+        _COMPLETED,
+        load_ends,
+        "Mux(load.code != TmaError.NONE.value, load.code, Mux(asked, latest, 0))",
+        "Mux(asked, latest, 0)",
+        load_completions,
+        "LoadEnds",
     ),
     "a write response dropped": Planted(
         _WRITTEN,

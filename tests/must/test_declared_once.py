@@ -216,7 +216,7 @@ CASES = (
         "len(pack_arguments([Argument(0)] * 2)) == 32",
         (
             ("pack_arguments([Argument(0)] * 3)", "Arguments must be at most 2, not 3"),
-            ("compiled()", "Argument must be from 0 to 1, not 2"),
+            ("compiled()", "Arrays of a part must be at most 2, not 3"),
         ),
     ),
 )

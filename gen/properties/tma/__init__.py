@@ -4,6 +4,7 @@ from typing import Any
 
 from gen.formal import Property
 from gen.properties.tma.box_times import LoadsEnd, StoresEnd, TimeBound
+from gen.properties.tma.load_completions import LoadsAreCompleted
 from gen.properties.tma.load_responses import ReadsLand
 from gen.properties.tma.read_boxes import BoxesAreClipped
 from gen.properties.tma.read_reports import (
@@ -25,6 +26,8 @@ _QUEUE = {"depth": 4, "bits": 2}
 _IDS = {"depth": 4, "outstanding": 4, "read_ids": 2, "longest": 1}
 _BURSTS = {"depth": 4, "outstanding": 2, "read_ids": 2, "longest": 2}
 _ROWS = {"width_bits": 16, "vectors": 3}
+_PACKED = {"width_bits": 256, "vectors": 2}
+_LIMITS = {"arrivals": 1, "tx_bytes": 1}
 _WRITES = {"width_bits": 16, "outstanding": 2, "beats": 1}
 _ENGINE = {"width_bits": 16, "address_bits": 8, "outstanding": 4}
 #: Longest stall, and most beats of the box that are checked with it.
@@ -110,7 +113,23 @@ TMA_PROPERTIES = (
         "tma",
         "a box has its own beats and their responses",
         _ROWS,
-        lambda: BoxesHaveTheirBeats(**_ROWS),
+        lambda: BoxesHaveTheirBeats(**_ROWS, packed=False),
+        method="PDR",
+        faults=0,
+    ),
+    Property(
+        "tma",
+        "a box of packed rows has its own beats and their responses",
+        _PACKED,
+        lambda: BoxesHaveTheirBeats(**_PACKED, packed=True),
+        method="PDR",
+        faults=0,
+    ),
+    Property(
+        "tma",
+        "each load is completed once, with its code",
+        _LIMITS,
+        lambda: LoadsAreCompleted(**_LIMITS),
         method="PDR",
         faults=0,
     ),

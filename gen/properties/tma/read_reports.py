@@ -20,6 +20,7 @@ from hw.lib.fifo import Queue
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import BeatsToVectors
 from hw.tma.reorder_buffer import ReorderBuffer
+from hw.tma.row_packing import RowPacker
 
 __all__ = ["BeatsKeepOrder", "BoxesHaveTheirBeats", "BurstsKeepOrder"]
 
@@ -105,6 +106,7 @@ class BoxesHaveTheirBeats(wiring.Component):
 
     Plans and beats are free. Of each row as many beats are taken as it has in memory, before the
     next row begins; the response of a box's last vector is that of all beats of the box together.
+    With ``packed``, rows end within a vector, and the packer is behind the realigner.
     """
 
     plans: stream.Interface
@@ -112,8 +114,9 @@ class BoxesHaveTheirBeats(wiring.Component):
     free: Signal
     reached: Signal
 
-    def __init__(self, *, width_bits: int, vectors: int) -> None:
-        self._layouts = TmaLayouts(width_bits, 12, streams=1, features=(TmaFeature.PARALLEL_BOXES,))
+    def __init__(self, *, width_bits: int, vectors: int, packed: bool) -> None:
+        features = (TmaFeature.PARALLEL_BOXES, *[TmaFeature.PACKED_ROWS] * packed)
+        self._layouts = TmaLayouts(width_bits, 12, streams=1, features=features)
         self._vectors = vectors
         self._dut = BeatsToVectors(self._layouts)
         super().__init__(
@@ -127,23 +130,34 @@ class BoxesHaveTheirBeats(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        layouts = self._layouts
         m.submodules.dut = dut = self._dut
         wiring.connect(m, wiring.flipped(self.plans), dut.i_plans)
         wiring.connect(m, wiring.flipped(self.beats), dut.i_beats)
+        rows: Any = dut.o_stream
+        out = rows
+        if layouts.packs:
+            m.submodules.packer = packer = RowPacker(layouts)
+            wiring.connect(m, rows, packer.i_stream)
+            out = packer.o_stream
         plan: Any = self.plans.payload
         beat: Any = self.beats.payload
-        vector: Any = dut.o_stream.payload
+        vector: Any = out.payload
         offers_stay(m, self.plans.valid, self.plans.ready, plan.as_value())
         row_ends, takes, leaves, ends = Signal(), Signal(), Signal(), Signal()
-        spanned = plan.vectors + (plan.offset != 0)
+        skewed = plan.offset != 0
+        if layouts.packs:
+            end = plan.offset + (plan.units << layouts.unit_shift)
+            short = (plan.vectors == 1) & (plan.units != 0) & (end <= layouts.beat_bytes)
+            skewed &= ~short
         m.d.comb += [
             given((plan.vectors != 0) & (plan.vectors <= self._vectors)),
-            given((plan.first <= plan.end) & (plan.end <= spanned)),
-            dut.o_stream.ready.eq(self.free),
+            given((plan.first <= plan.end) & (plan.end <= plan.vectors + skewed)),
+            out.ready.eq(self.free),
             row_ends.eq(self.plans.valid & self.plans.ready),
             takes.eq(self.beats.valid & self.beats.ready),
-            leaves.eq(dut.o_stream.valid & dut.o_stream.ready),
-            ends.eq(leaves & vector.last),
+            leaves.eq(rows.valid & rows.ready),
+            ends.eq(out.valid & out.ready & vector.last),
         ]
         taken, vectors = Signal(range(self._vectors + 2)), Signal(range(self._vectors + 2))
         failed = Signal(2)
@@ -164,7 +178,7 @@ class BoxesHaveTheirBeats(wiring.Component):
                 Cat(
                     ends & (now == 3),
                     ends & (now == 0) & (plan.first == plan.end),
-                    row_ends & ~plan.last & (failed == 1) & (plan.offset != 0),
+                    row_ends & ~plan.last & (failed == 1) & skewed,
                 )
             ),
         ]
