@@ -9,6 +9,7 @@ from amaranth.hdl import Cat, Signal
 
 from hw.agcu import unit
 from hw.arch.counters import COUNTER_BITS
+from sim.backends import emitted
 
 SIDE = 512
 MOST_COMMANDS = 64
@@ -62,6 +63,9 @@ def probed(monkeypatch):
     def replace_commands(m, kind, word, values, output):
         counter_of(m, kind, word, {**values, "commands": kept["cycles"]}, output)
 
+    sources = emitted._sources
+    # Verilog is cached by its sources, which the probe is not among.
+    monkeypatch.setattr(emitted, "_sources", lambda: f"{sources()} probed")
     monkeypatch.setattr(unit.Agcu, "_issuers", keep_issuers)
     monkeypatch.setattr(unit.Agcu, "_count", count_and_probe)
     monkeypatch.setattr(unit, "chosen_counter", replace_commands)
