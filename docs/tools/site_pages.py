@@ -59,7 +59,7 @@ def example_pages() -> dict[str, str]:
 
 
 def _in_site(target: str, page: str) -> str:
-    """What a link of a page leads to in the site.
+    """Target in the site of a link of a page.
 
     Raises
     ------

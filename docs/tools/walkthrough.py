@@ -131,7 +131,7 @@ def fits(expected: str, output: str) -> bool:
 
 
 def corrected(expected: str, output: str) -> str:
-    """What a page should show of an output: the same lines, if all are there, or the whole."""
+    """Corrected text of a shown output: the lines shown, if all are there, or else the whole."""
     found = _matched(expected, output, shape=True)
     lines = [line.rstrip() for line in output.splitlines()] if found is None else found
     return "".join(f"{line}\n" for line in lines)
@@ -139,7 +139,7 @@ def corrected(expected: str, output: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """What a walk has shown.
+    """Result of a walk through the blocks of a page.
 
     Members
     -------

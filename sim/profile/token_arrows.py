@@ -9,8 +9,8 @@ import numpy as np
 
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU
-from sw.fabric.nets import Input, Output, find_nets
-from sw.prove.credits import arrivals, tokens_taken
+from sw.fabric.nets import Output, find_nets
+from sw.prove.credits import tokens_needed
 from sw.timing.prediction import unit_name
 
 if TYPE_CHECKING:
@@ -42,16 +42,10 @@ def token_arrows(part: CompiledPart) -> Iterator[tuple[Place, Place]]:
                 if issuer is None:
                     continue
                 sink = unit_name(AGCU, (index,)), f"{side} {stream}"
-                for port, taken in tokens_taken(issuer).items():
-                    root = nets.feeds.get(Input(AGCU, (index,), port, tokens=True))
-                    if root is None:
-                        continue
-                    credit = agcu.credits[port] if port < len(agcu.credits) else 0
-                    needed = np.maximum(taken - credit, 0)
-                    for output, given in arrivals(nets, root, needed).items():
-                        unit, sender = _sender(program, output)
-                        for box in np.flatnonzero(np.diff(given, prepend=0)):
-                            yield (unit, sender, int(given[box]) - 1), (*sink, int(box))
+                for output, given in tokens_needed(program, nets, index, issuer):
+                    unit, sender = _sender(program, output)
+                    for box in np.flatnonzero(np.diff(given, prepend=0)):
+                        yield (unit, sender, int(given[box]) - 1), (*sink, int(box))
 
 
 def _sender(program: ChipProgram, output: Output) -> tuple[str, str]:

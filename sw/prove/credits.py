@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +15,7 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.unrolled_loops import box_owners, visits
 
-__all__ = ["arrivals", "load_is_free", "store_is_free", "tokens_taken"]
+__all__ = ["arrivals", "load_is_free", "store_is_free", "tokens_needed", "tokens_taken"]
 
 Ints = npt.NDArray[np.int64]
 #: An engine: position of its PMU, and its index among W0, W1, R0, R1.
@@ -51,23 +53,33 @@ def tokens_taken(issuer: IssuerProgram) -> dict[int, Ints]:
     return found
 
 
-def _closings(
+def tokens_needed(
     program: ChipProgram, nets: Nets, index: int, issuer: IssuerProgram
-) -> dict[_Engine, Ints]:
-    """Lower bound, per engine and box, on the slots finished when the box may begin."""
+) -> Iterator[tuple[Output, Ints]]:
+    """Sources of an issuer's tokens, each with the tokens that it must have sent before each box.
+
+    Initial credits are taken off. A source of several ports comes once for each.
+    """
     agcu = program.agcus[index]
-    found: dict[_Engine, Ints] = {}
     for port, taken in tokens_taken(issuer).items():
         root = nets.feeds.get(Input(AGCU, (index,), port, tokens=True))
         if root is None:
             continue
         credit = agcu.credits[port] if port < len(agcu.credits) else 0
         needed = np.maximum(taken - credit, 0)
-        for output, given in arrivals(nets, root, needed).items():
-            unit = _slotted(program, output)
-            if unit is not None:
-                engine = (output.at, int(unit.tokens[output.port].value) - 1)
-                found[engine] = np.maximum(found.get(engine, 0), given)
+        yield from arrivals(nets, root, needed).items()
+
+
+def _closings(
+    program: ChipProgram, nets: Nets, index: int, issuer: IssuerProgram
+) -> dict[_Engine, Ints]:
+    """Lower bound, per engine and box, on the slots finished when the box may begin."""
+    found: dict[_Engine, Ints] = {}
+    for output, given in tokens_needed(program, nets, index, issuer):
+        unit = _slotted(program, output)
+        if unit is not None:
+            engine = (output.at, int(unit.tokens[output.port].value) - 1)
+            found[engine] = np.maximum(found.get(engine, 0), given)
     return found
 
 

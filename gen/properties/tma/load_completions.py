@@ -1,4 +1,4 @@
-"""Property of the ends of loads: each is completed once, in order, with its own code."""
+"""Property of load completions: one for each load, in order, with its own code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["LoadsAreCompleted"]
 
 
 class LoadsAreCompleted(wiring.Component):
-    """Every load that has ended is completed once, with its code, or else with its barrier's.
+    """Completions of loads: one for each that has ended, with its code, or else its barrier's.
 
     Barriers answer at any time, with any error. The harness chooses any load and counts those
     before it.

@@ -52,7 +52,7 @@ class _Followed:
 
 
 class BeatsKeepOrder(wiring.Component):
-    """The landing FIFO is a queue: what comes leaves once, unchanged, in the order of coming.
+    """Order of the landing FIFO: what comes leaves once, unchanged, in the order of coming.
 
     The harness chooses any payload that comes, and counts those that leave before it.
     """
@@ -195,7 +195,7 @@ class _Narrow(ReorderBuffer):
 
 
 class BurstsKeepOrder(wiring.Component):
-    """Reorder buffer: beats leave in the order of their bursts, each once, unchanged.
+    """Order of the reorder buffer: beats leave in that of their bursts, each once, unchanged.
 
     Memory answers the bursts of an ID in order, and those of different IDs in any order and
     interleaved. The harness chooses one beat of any burst, keeps what comes for it, and counts the

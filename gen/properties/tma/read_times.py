@@ -19,7 +19,7 @@ __all__ = ["BoxesComeInTime"]
 
 
 class BoxesComeInTime(wiring.Component):
-    """A command is taken at once unless one is at work, and ends within so many cycles.
+    """Bounded time of a command: taken at once unless one is at work, ended in so many cycles.
 
     Command and descriptor are any, at full width; the descriptor does not change.
 
