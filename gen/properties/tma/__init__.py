@@ -51,16 +51,14 @@ def _ends(side: str, harness: Any, stalls: int, stall: int, most: int, **sizes: 
     )
 
 
+def _by_pdr(name: str, harness: Any, sizes: dict[str, int], **how: bool) -> Property:
+    """Property that PDR proves of a harness of these sizes."""
+    return Property("tma", name, sizes, lambda: harness(**sizes, **how), method="PDR", faults=0)
+
+
 #: Properties of responses and addresses, in the order of proof.
 TMA_PROPERTIES = (
-    Property(
-        "tma",
-        "a box is where its descriptor and coordinates say",
-        _BOXES,
-        lambda: BoxesAreClipped(**_BOXES),
-        method="PDR",
-        faults=0,
-    ),
+    _by_pdr("a box is where its descriptor and coordinates say", BoxesAreClipped, _BOXES),
     Property(
         "tma",
         "no row of a box leaves the tensor",
@@ -68,38 +66,10 @@ TMA_PROPERTIES = (
         lambda: RowsStayInside(**_BOXES),
         faults=0,
     ),
-    Property(
-        "tma",
-        "strobes are those of a row's bytes in the tensor",
-        _STROBES,
-        lambda: StrobesStayInside(**_STROBES),
-        method="PDR",
-        faults=0,
-    ),
-    Property(
-        "tma",
-        "R never waits, and its errors are kept",
-        _READS,
-        lambda: ReadsLand(**_READS, joined=False),
-        method="PDR",
-        faults=0,
-    ),
-    Property(
-        "tma",
-        "beats leave the landing FIFO once, in order",
-        _QUEUE,
-        lambda: BeatsKeepOrder(**_QUEUE),
-        method="PDR",
-        faults=0,
-    ),
-    Property(
-        "tma",
-        "beats of several IDs leave in the order of their bursts",
-        _IDS,
-        lambda: BurstsKeepOrder(**_IDS),
-        method="PDR",
-        faults=0,
-    ),
+    _by_pdr("strobes are those of a row's bytes in the tensor", StrobesStayInside, _STROBES),
+    _by_pdr("R never waits, and its errors are kept", ReadsLand, _READS, joined=False),
+    _by_pdr("beats leave the landing FIFO once, in order", BeatsKeepOrder, _QUEUE),
+    _by_pdr("beats of several IDs leave in the order of their bursts", BurstsKeepOrder, _IDS),
     Property(
         "tma",
         "beats of bursts of several IDs leave in their order",
@@ -109,38 +79,17 @@ TMA_PROPERTIES = (
         faults=0,
         cycles=11,
     ),
-    Property(
-        "tma",
-        "a box has its own beats and their responses",
-        _ROWS,
-        lambda: BoxesHaveTheirBeats(**_ROWS, packed=False),
-        method="PDR",
-        faults=0,
+    _by_pdr(
+        "a box has its own beats and their responses", BoxesHaveTheirBeats, _ROWS, packed=False
     ),
-    Property(
-        "tma",
+    _by_pdr(
         "a box of packed rows has its own beats and their responses",
+        BoxesHaveTheirBeats,
         _PACKED,
-        lambda: BoxesHaveTheirBeats(**_PACKED, packed=True),
-        method="PDR",
-        faults=0,
+        packed=True,
     ),
-    Property(
-        "tma",
-        "each load is completed once, with its code",
-        _LIMITS,
-        lambda: LoadsAreCompleted(**_LIMITS),
-        method="PDR",
-        faults=0,
-    ),
-    Property(
-        "tma",
-        "each B is taken, and reported with its box",
-        _WRITES,
-        lambda: WritesAreReported(**_WRITES),
-        method="PDR",
-        faults=0,
-    ),
+    _by_pdr("each load is completed once, with its code", LoadsAreCompleted, _LIMITS),
+    _by_pdr("each B is taken, and reported with its box", WritesAreReported, _WRITES),
     Property(
         "tma",
         "a command is a box, or refused, within 27 cycles",
