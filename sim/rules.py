@@ -29,6 +29,7 @@ __all__ = [
     "MOST_SEEDS",
     "OPTIONS",
     "SEED",
+    "WAVES",
     "Integer",
     "Rule",
     "bad_value",
@@ -157,6 +158,13 @@ def _path(value: Any) -> Path:
     return Path(text)
 
 
+def _waves(value: Any) -> Path:
+    file = _path(value)
+    if file.suffix != ".vcd":
+        raise ValueError
+    return file
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
@@ -202,6 +210,7 @@ SEED = Integer(0, MOST_SEEDS - 1)
 LATENCY = Integer(1, 65_535)
 JITTER = Integer(0, 65_535)
 MAX_CYCLES = Integer(1)
+WAVES = Rule("a file that ends in .vcd", _waves)
 
 #: Options of a run that are numbers, truth values or paths; the command's have dashes.
 OPTIONS: Mapping[str, Rule] = MappingProxyType(
@@ -214,7 +223,7 @@ OPTIONS: Mapping[str, Rule] = MappingProxyType(
         "warm": flag,
         "max_cycles": optional(MAX_CYCLES),
         "use_cache": flag,
-        "waves": optional(path),
+        "waves": optional(WAVES),
         "progress": flag,
     }
 )

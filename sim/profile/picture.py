@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
@@ -26,14 +27,21 @@ _INK, _SOFT = "#1d2430", "#5c6675"
 _NAMES, _STRIPS, _BARS, _WIDTH = 14, 330, 850, 1120
 _STRIP_WIDTH, _BAR_WIDTH = _BARS - _STRIPS - 24, _WIDTH - _BARS - 14
 _ROW, _STRIP = 21, 16
-#: Columns of a strip, letters of a label that fit in front of it, and width of a letter.
-_COLUMNS, _LETTERS, _LETTER = 166, 36, 5.9
+#: Height of a line of text.
+_LINE = 18
+#: Columns of a strip, letters of a label that fit in front of it, and widths of a letter.
+_COLUMNS, _LETTERS, _LETTER, _HEAD_LETTER = 166, 36, 6.2, 9.4
 #: Order of the rows, by the kind of their unit.
 _ORDER = {"pcu": 0, "pmu": 1, "agcu": 2}
 
 
 def _text(x: float, y: float, words: str, more: str = "") -> str:
     return f'<text x="{x:g}" y="{y:g}"{more}>{escape(words)}</text>'
+
+
+def _wrapped(words: str, letter: float) -> list[str]:
+    """Lines of a text, each within the margins."""
+    return textwrap.wrap(words, int((_WIDTH - 2 * _NAMES) / letter))
 
 
 def _columns(edges: Sequence[int], counts: Sequence[int], cycles: int) -> list[float]:
@@ -87,14 +95,20 @@ def _bar(unit: Mapping[str, Any], cycles: int, y: float) -> Iterator[str]:
         left += wide
 
 
-def _legend(title: str, entries: Iterable[tuple[str, str]], y: float) -> Iterator[str]:
-    """A line of colours and their meanings."""
-    yield _text(_NAMES, y, title, f' fill="{_INK}"')
-    x = float(_NAMES + 150)
+def _legend(title: str, entries: Iterable[tuple[str, str]], y: float) -> tuple[list[str], float]:
+    """Colours and their meanings, in as many lines as they take; and the place of the next line."""
+    drawn = [_text(_NAMES, y, title, f' fill="{_INK}"')]
+    first = x = float(_NAMES + 150)
     for words, colour in entries:
-        yield f'<rect x="{x:g}" y="{y - 9:g}" width="10" height="10" rx="2" fill="{colour}"/>'
-        yield _text(x + 15, y, words, f' fill="{_SOFT}"')
-        x += 30 + _LETTER * len(words)
+        width = 30 + _LETTER * len(words)
+        if x + width > _WIDTH:
+            x, y = first, y + _LINE
+        drawn += [
+            f'<rect x="{x:g}" y="{y - 9:g}" width="10" height="10" rx="2" fill="{colour}"/>',
+            _text(x + 15, y, words, f' fill="{_SOFT}"'),
+        ]
+        x += width
+    return drawn, y + _LINE
 
 
 def _shown(label: str) -> str:
@@ -121,11 +135,15 @@ def picture_of(profile: Mapping[str, Any]) -> str:
     if roofline["macs"]:
         share = roofline["macs"] / (roofline["peak_macs"] * cycles)
         head += f", {share:.4f} of the chip's multiply-accumulates"
-    lines = [_text(_NAMES, 26, head, f' font-size="16" font-weight="600" fill="{_INK}"')]
-    y = 44.0
+    lines = []
+    y = 26.0
+    for words in _wrapped(head, _HEAD_LETTER):
+        lines.append(_text(_NAMES, y, words, f' font-size="16" font-weight="600" fill="{_INK}"'))
+        y += _LINE
     for finding in profile["findings"][:3]:
-        lines.append(_text(_NAMES, y + 4, finding["text"], f' fill="{_INK}"'))
-        y += 18
+        for words in _wrapped(finding["text"], _LETTER):
+            lines.append(_text(_NAMES, y + 4, words, f' fill="{_INK}"'))
+            y += _LINE
     y += 16
     lines += [
         _text(_STRIPS, y, "over time", f' fill="{_SOFT}"'),
@@ -144,10 +162,12 @@ def picture_of(profile: Mapping[str, Any]) -> str:
         y += _ROW
     states = [(state.replace("_", " "), colour) for state, colour in STATES.items()]
     found = {each["cause"] for unit in used for each in unit["causes"]}
-    lines += _legend("over time, from below:", states, y + 22)
     causes = [pair for cause, pair in CAUSES.items() if cause in found]
-    lines += _legend("where they went:", causes, y + 42)
-    height = y + 58
+    y += 22
+    for title, entries in (("over time, from below:", states), ("where they went:", causes)):
+        drawn, y = _legend(title, entries, y)
+        lines += drawn
+    height = y
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height:g}" '
         f'viewBox="0 0 {_WIDTH} {height:g}" font-family="system-ui, sans-serif" font-size="12">'

@@ -10,7 +10,7 @@ from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json, add_seed, kept, probability
 from sim.cli.profile_files import add_profile, require_profile, wants_profile, write_profile
 from sim.files import require_space, write_output
-from sim.rules import JITTER, LATENCY, MAX_CYCLES, validating
+from sim.rules import JITTER, LATENCY, MAX_CYCLES, WAVES, validating
 from sim.user_files import running_file
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _job(args: argparse.Namespace) -> "Job":
         warm=args.warm,
         max_cycles=args.max_cycles,
         design=_design(args.rtl),
-        waves=Path(args.waves) if args.waves else None,
+        waves=WAVES.check("--waves", args.waves) if args.waves else None,
         use_cache=not args.no_cache,
     )
 

@@ -13,7 +13,7 @@ from sim.cli.unit_options import add_bench_unit, bench_unit, component_name
 from sim.components import COMPONENTS
 from sim.files import require_writable
 from sim.progress import shown_progress
-from sim.rules import validating
+from sim.rules import WAVES, validating
 
 if TYPE_CHECKING:
     from sim.cocotb.bench_runner import BenchResult
@@ -109,13 +109,8 @@ def _chosen(args: argparse.Namespace, known: list[str]) -> list[str]:
             rule=rule,
         )
     if args.waves not in (None, _DEFAULT_WAVES):
-        if not args.waves.endswith(".vcd"):
-            raise BadInputError(
-                f"file of --waves must end in .vcd, not {args.waves!r}; BLOCK comes before it",
-                where="--waves",
-                value=args.waves,
-                rule="a file ending in .vcd",
-            )
+        # A block that stands behind the option is taken for its file.
+        WAVES.check("--waves (BLOCK comes before it)", args.waves, where="--waves")
         if args.block is None:
             raise BadInputError(
                 "BLOCK must be given with a file for --waves: every block has its own",

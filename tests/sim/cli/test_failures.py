@@ -40,6 +40,7 @@ def ended(capsys, *words):
         (["--outputs", ""], "--outputs must name a file, not be empty"),
         (["--image-out="], "--image-out must name a file, not be empty"),
         (["--waves", ""], "--waves must name a file, not be empty"),
+        (["--waves", "x.fst"], "--waves must be a file that ends in .vcd, not 'x.fst'"),
         (["--json="], "--json must name a file, not be empty"),
         (["--json", ""], "--json must name a file, not be empty"),
         (["--config", ""], "--config must name a file, not be empty"),

@@ -166,7 +166,7 @@ def test_the_testbench_of_a_tma_unit_tests_the_one_asked_for(monkeypatch, tmp_pa
         (["tensor-unit", "--dataflow", "os"], "Tensor unit dataflow must be ws, not os"),
         (["gird"], "unknown block 'gird'; did you mean 'grid'?"),
         (["zzzzzz"], "unknown block 'zzzzzz'; one of accumulators, "),
-        (["--waves", "grid"], "must end in .vcd, not 'grid'; BLOCK comes before it"),
+        (["--waves", "grid"], "(BLOCK comes before it) must be a file that ends in .vcd, "),
         (["--waves", "a.vcd"], "BLOCK must be given with a file for --waves"),
         (["grid", "--simulator", "questa"], "questa"),
         (["grid", "--seed", "-1"], "must be an integer from 0"),

@@ -42,6 +42,20 @@ def test_the_head_tells_cycles_and_findings(profile):
     assert said[1] == profile["findings"][0]["text"]
 
 
+def test_no_text_passes_the_width(profile):
+    full = copy.deepcopy(profile)
+    used = next(unit for unit in full["units"] if unit["used"])
+    used["causes"] = [{"cause": cause, "cycles": 1} for cause in picture.CAUSES]
+    full["findings"] = [{"text": profile["findings"][0]["text"] * 5}]
+    full["kernel"] *= 20
+    root = ElementTree.fromstring(picture.picture_of(full))
+    for text in root.iter(f"{NAMESPACE}text"):
+        letter = picture._HEAD_LETTER if text.get("font-size") else picture._LETTER
+        end = float(text.get("x")) + letter * len("".join(text.itertext()))
+        assert end <= float(root.get("width")), "".join(text.itertext())
+        assert float(text.get("y")) < float(root.get("height"))
+
+
 def test_columns_keep_every_cycle(profile):
     unit = next(unit for unit in profile["units"] if unit["used"])
     for counts in unit["states"].values():

@@ -46,7 +46,7 @@ RUN = {
     "use_cache": TRUTH,
     "max_cycles": [*WRONG, 0],
     "design": ["chip.v", 3, {}],
-    "waves": ["", "a\0.vcd", "/dev/null/a.vcd", 3, b"waves", [], True],
+    "waves": ["", "a.fst", "a", "a\0.vcd", "/dev/null/a.vcd", 3, b"waves", [], True],
     "backend": ["rlt", None, 3, [], ""],
     "progress": TRUTH,
 }
