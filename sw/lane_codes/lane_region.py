@@ -26,6 +26,7 @@ _FORMS = {
     bf16: (ElementForm.BF16, ResultForm.BF16),
     int8: (ElementForm.INT8, ResultForm.INT8),
 }
+_NAMES = ", ".join(each.name for each in _FORMS)
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 #: Greatest magnitude up to which every whole number is an fp32.
 EXACT = 1 << 24
@@ -109,9 +110,8 @@ class Region:
         """Enter an output in the format in which it is stored."""
         number = self._numbers[name]
         if isinstance(number, Condition) or format_ not in _FORMS:
-            sent = ", ".join(each.name for each in _FORMS)
             rule = f"`{name}` stored in {format_.name} is not supported by hardware yet: lanes send"
-            raise unserved(node, f"{rule} {sent}", format_.name)
+            raise unserved(node, f"{rule} {_NAMES}", format_.name)
         type_ = self._types[name]
         if type_.axis(self._lane).one and not self._one[self._lane]:
             noun = ("row", "column")[self._lane]
@@ -160,9 +160,8 @@ class Region:
         if self._narrow(type_) and place is Place.FULL:
             computed = word in self.table.operations
             return str(word) if computed else self.table.passed(word, Place.FULL, self._vectors)
-        if place is Place.LANE and not wide and word in self.table.operations:
-            return str(word)
-        if place is Place.FULL and word in self.table.operations:
+        direct = place is Place.FULL or (place is Place.LANE and not wide)
+        if direct and word in self.table.operations:
             return str(word)
         if not wide and (place in (Place.LANE, Place.HELD) or not self._one[self._step]):
             return self.table.passed(word, Place.LANE)
@@ -170,7 +169,8 @@ class Region:
 
     def _input(self, name: str, type_: TileType, node: ir.Node | None, repeated: bool) -> None:
         if type_.format not in _FORMS:
-            raise unserved(node, f"Lanes take no tile of {type_.format.name}: `{name}`", name)
+            rule = f"Lanes take tiles of {_NAMES}, and `{name}` is {type_.format.name}"
+            raise ProgramError("format", rule, node.span if node else None, value=name)
         lane_one = type_.axis(self._lane).one and not self._one[self._lane]
         step_one = type_.axis(self._step).one and not self._one[self._step]
         if lane_one and step_one:

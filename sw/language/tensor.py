@@ -96,7 +96,8 @@ class TensorView(NotAnArray):
         if self.name in self.recorder.undecided:
             raise refusal(
                 "format",
-                f"Format of output `{self.name}` is not known yet: declare it in the signature",
+                f"Format of output `{self.name}` is not known yet: declare it in the signature, "
+                f"`-> {self.name}[...]: bf16`",
                 value=self.name,
             )
         return self.recorder.tensors[self.name].type.format

@@ -31,7 +31,7 @@ __all__ = ["Serves", "divide", "undivided"]
 #: Function from a program and the layout of its tensors to why no image computes it, or None.
 Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
 
-_DIVIDED = ("unserved", "does-not-fit")
+_DIVIDED = ("unserved", "does-not-fit", "format")
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
 #: Most stores of a program that is divided: each may become a part, and the search asks for all
@@ -76,7 +76,7 @@ def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset())
             found = divider.run(each)
             if found is not None:
                 return found
-            refusal = divider.misplaced or refusal
+            refusal = divider.misplaced or divider.misformed or refusal
     raise refusal
 
 
@@ -181,6 +181,8 @@ class _Divider:
         self._dead: set[Program] = set()
         #: Why columns that were asked for are not transferred alone.
         self.misplaced: ProgramError | None = None
+        #: Why a piece has a format that its unit does not take, however it is divided.
+        self.misformed: BadInputError | None = None
 
     def run(self, program: Program) -> Division | None:
         """Parts of a program, or None if none were found."""
@@ -240,7 +242,10 @@ class _Divider:
     def _served(self, part: Part) -> bool:
         key = (part.program, part.arrays)
         if key not in self._answers:
-            self._answers[key] = self._serves(*key) is None
+            refusal = self._serves(*key)
+            self._answers[key] = refusal is None
+            if refusal is not None and refusal.kind == "format":
+                self.misformed = self.misformed or refusal
         return self._answers[key]
 
     def _stores(self, program: Program) -> _Step | None:

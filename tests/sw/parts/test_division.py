@@ -116,6 +116,20 @@ def test_a_long_loop_over_range_is_refused_before_the_search():
     assert len(divide(lean(row_by_row, M=4, N=16), served_by(named["tiny"])).parts) == 4
 
 
+@tw.kernel("X[M, K], W[K, N] -> Y[M, N]")
+def scaled_rows(X, W, Y):
+    x = tw.load_tile(X)
+    tw.store_tile(Y, (x / tw.row_max(x)).to(X.dtype) @ tw.load_tile(W))
+
+
+def test_a_format_that_no_piece_may_have_is_named():
+    """The product takes fp16, the lanes do not: the format is refused, not the division."""
+    program = simplify(accumulate(check(scaled_rows.trace(M=20, K=24, N=16, dtype=tw.fp16))))
+    with pytest.raises(BadInputError, match="Lanes take tiles of .*, and `.*` is fp16") as found:
+        divide(program, served_by(named["small"]))
+    assert found.value.where.startswith("test_division.py:")
+
+
 @pytest.mark.parametrize(
     ("kernel", "sizes", "parts"),
     [

@@ -160,7 +160,6 @@ REFUSALS = [
     ("sum is at most 16,777,216, not 41,943,040", lambda x, z: tw.row_sum(x * x * 128) + z, INT8),
     ("`log` is not a function of chips", lambda x, z: tw.log(x), {}),
     ("A reduction over positions of a vector", lambda x, z: x - tw.row_max(x), {"lane_axis": 1}),
-    ("Lanes take no tile of fp16: `", lambda x, z: x + z, {"dtype": tw.fp16}),
     ("is stored as it is loaded, which is no", lambda x, z: tw.buffer(x), {}),
     ("has rows and columns, and no tile", lambda x, z: x + z, {"shapes": ("M, 1", "1, N")}),
     (
@@ -178,6 +177,14 @@ def test_what_lanes_cannot_compute_is_refused_at_its_line(message, body, how):
     with pytest.raises(ProgramError, match=re.escape(message)) as refused:
         run(body, **how)
     assert refused.value.kind == "unserved" and refused.value.where.startswith(Path(__file__).name)
+
+
+def test_a_tile_of_another_format_is_refused_by_the_formats_of_lanes():
+    with pytest.raises(
+        ProgramError, match="Lanes take tiles of fp32, int32, bf16, int8, and `"
+    ) as refused:
+        run(lambda x, z: x + z, dtype=tw.fp16)
+    assert refused.value.kind == "format" and refused.value.where.startswith(Path(__file__).name)
 
 
 @pytest.mark.parametrize("phases", [0, 7])
