@@ -1,4 +1,4 @@
-"""Models that tests of many units share: one build for what is in a PCU, one for the others."""
+"""What tests of many units share: a native model of what is in a PCU, and one of the others."""
 
 import pytest
 
@@ -13,9 +13,18 @@ from tests.hw.command.command_stand import COMMAND_SETS, CommandStand
 from tests.hw.lib.nest_bench import issuer_chain
 from tests.hw.pcu.lane_units import UNITS, Piped
 from tests.hw.pmu.pmu_stand import PMU_SETS, PmuStand
+from tests.hw.reused_simulator import forget_designs
 from tests.hw.tma.standalone.unit_stand import STAND_SIZES, UnitStand
 from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """As `monkeypatch`, for faults of designs: none is shared with other tests."""
+    forget_designs()
+    yield monkeypatch
+    forget_designs()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from hw.agcu.unit import Agcu
 from hw.arch.agcu import AgcuProgram
@@ -13,6 +12,7 @@ from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import UnitError
 from hw.arch.loops import BoxLoop
 from tests.hw.lib.checked_port import CheckedPort
+from tests.hw.reused_simulator import Simulation
 from tests.hw.tma.memory import AxiMemory
 
 ROWS, ELEMENTS, BEATS = 20, 12, 3
@@ -27,14 +27,18 @@ DESCRIPTOR = Descriptor(
 )
 
 
+def _checked_agcu():
+    agcu = Agcu(width_bits=64, axi_address_bits=32, landing_beats=16, outstanding=4, token_tracks=1)
+    return CheckedPort(agcu, agcu.axi, outstanding=4)
+
+
 class Bench:
     """An AGCU with one table, whose rows take three beats of 64 bits."""
 
     def __init__(self, program, seed, stall):
         self.rng = random.Random(seed)
-        self.agcu = Agcu(
-            width_bits=64, axi_address_bits=32, landing_beats=16, outstanding=4, token_tracks=1
-        )
+        self.simulator = Simulation(_checked_agcu)
+        self.agcu = self.simulator.design.design
         self.data = np.frombuffer(bytearray(self.rng.randbytes(TABLE + SIZE + 64)), np.uint8)
         table = [(TABLE, TABLE + SIZE)]
         axi = self.agcu.axi
@@ -81,8 +85,7 @@ class Bench:
             await ctx.tick().until(agcu.o_done)
             self.error = ctx.get(agcu.o_error)
 
-        simulator = Simulator(CheckedPort(agcu, agcu.axi, outstanding=4))
-        simulator.add_clock(1e-6)
+        simulator = self.simulator
         for actor in (self.memory.run, take, sender(0), sender(1)):
             simulator.add_testbench(actor, background=True)
         simulator.add_testbench(control)

@@ -4,12 +4,12 @@ import dataclasses
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from hw.agcu.issuer import CommandIssuer
 from hw.arch.boxes.issuer_program import ISSUER_LOOPS, IssuerProgram, Wait
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.loops import BoxLoop
+from tests.hw.reused_simulator import Simulation
 from tests.hw.step_model import commands_of
 
 TOKEN_PORTS = 4
@@ -17,7 +17,8 @@ TOKEN_PORTS = 4
 
 def run(program, *, arrivals, stall, seed, iterations=1):
     """Commands issued, each with its cycle and the tokens that were there; and the last cycle."""
-    issuer = CommandIssuer(descriptors=4, token_ports=TOKEN_PORTS)
+    simulator = Simulation(CommandIssuer, descriptors=4, token_ports=TOKEN_PORTS)
+    issuer = simulator.design
     rng = random.Random(seed)
     commands = []
     tokens = [0] * TOKEN_PORTS
@@ -48,8 +49,6 @@ def run(program, *, arrivals, stall, seed, iterations=1):
             cycles += 1
             assert cycles < 20_000
 
-    simulator = Simulator(issuer)
-    simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
     return commands, cycles

@@ -5,7 +5,6 @@ import random
 from amaranth.hdl import Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
-from amaranth.sim import Simulator
 
 from hw.arch.image import Image
 from hw.arch.launch import (
@@ -22,6 +21,7 @@ from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
 from hw.lib.config_segment import ConfigSegment
 from hw.numeric.division import ceil_div
 from tests.hw.lib.register_host import read_word, write_word
+from tests.hw.reused_simulator import Simulation
 
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40
@@ -139,7 +139,8 @@ class Bench:
     """One chip under test, its memory, and a log of what the fabric sees, as (cycle, what, ...)."""
 
     def __init__(self, *, width_bits=64, segments=SEGMENTS, units=2, **memory):
-        self.chip = Chip(width_bits=width_bits, segments=segments, units=units)
+        self.simulator = Simulation(Chip, width_bits=width_bits, segments=segments, units=units)
+        self.chip = self.simulator.design
         self.dut = self.chip.processor
         self.width_bits, self.segments = width_bits, segments
         self.memory = Memory(self.dut.memory, **memory)
@@ -269,8 +270,7 @@ class Bench:
 
     def run(self, story, *actors):
         """Simulate until the story (a coroutine of the context) ends; actors play beside it."""
-        simulator = Simulator(self.chip)
-        simulator.add_clock(1e-6)
+        simulator = self.simulator
         simulator.add_testbench(self.memory.run, background=True)
         simulator.add_testbench(self.arguments, background=True)
         simulator.add_testbench(self.fabric, background=True)

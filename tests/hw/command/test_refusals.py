@@ -110,13 +110,13 @@ def test_what_cannot_run_is_refused_and_nothing_starts(width_bits, name):
 
 
 @pytest.mark.parametrize("name", ["checksum of header", "bit of a program"])
-def test_a_checksum_that_is_ignored_is_noticed(name, monkeypatch):
+def test_a_checksum_that_is_ignored_is_noticed(name, planted):
     """Planted fault: the processor compares no checksum."""
     refuse = LaunchFetcher._refuse
 
     def careless(self, m, *rules):
         refuse(self, m, *(rule for rule in rules if rule[0] is not LaunchError.CHECKSUM))
 
-    monkeypatch.setattr(LaunchFetcher, "_refuse", careless)
+    planted.setattr(LaunchFetcher, "_refuse", careless)
     with pytest.raises(AssertionError):
         test_what_cannot_run_is_refused_and_nothing_starts(64, name)

@@ -1,9 +1,8 @@
 """Wires of an AXI4 port cycle by cycle, played to a checker in Amaranth's simulator."""
 
-from amaranth.sim import Simulator
-
 from hw.lib.axi_checker import AxiChecker
 from hw.lib.axi_rules import broken_rules
+from tests.hw.reused_simulator import Simulation
 
 __all__ = ["ar", "aw", "b", "play", "r", "w"]
 
@@ -39,7 +38,9 @@ def r(ready=1, **given):
 
 def play(cycles, **parameters):
     """Set of the rules that break in each cycle; a wire that a cycle does not name is 0."""
-    checker = AxiChecker(**{"data_bits": 32, "address_bits": 32, "id_bits": 2} | parameters)
+    sizes = {"data_bits": 32, "address_bits": 32, "id_bits": 2} | parameters
+    simulator = Simulation(AxiChecker, **sizes)
+    checker = simulator.design
     found = []
 
     async def driver(ctx):
@@ -55,8 +56,6 @@ def play(cycles, **parameters):
             await ctx.tick()
         assert set(broken_rules(ctx.get(checker.o_broken))) == set().union(*found)
 
-    simulator = Simulator(checker)
-    simulator.add_clock(1e-6)
     simulator.add_testbench(driver)
     simulator.run()
     return found

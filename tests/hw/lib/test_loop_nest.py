@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from gen.verilog import emit
 from hw.arch.errors import BadInputError, HangError
@@ -24,15 +23,20 @@ from tests.hw.lib.nest_bench import (
     model_steps,
     small_nests,
 )
+from tests.hw.reused_simulator import Simulation
 from tests.hw.step_model import Step, cycles_of, steps_of
 from tests.native.stream_model import StreamModel
 
 LOOPS, COUNT_BITS, OFFSET_BITS = 4, 6, 10
 
 
-def run(dut: CounterChain, programs: list[ChainProgram], ready: Callable[[], bool]) -> list[Any]:
+def run(programs: list[ChainProgram], ready: Callable[[], bool]) -> list[Any]:
     """Steps of each program and the cycles they took."""
     results: list[tuple[list[Step], int]] = []
+    simulator = Simulation(
+        CounterChain, loops=LOOPS, count_bits=COUNT_BITS, offset_bits=OFFSET_BITS
+    )
+    dut = simulator.design
 
     def bits(value: int) -> tuple[bool, ...]:
         return tuple(bool(value >> i & 1) for i in range(LOOPS))
@@ -57,8 +61,6 @@ def run(dut: CounterChain, programs: list[ChainProgram], ready: Callable[[], boo
             ctx.set(dut.i_next, 0)
             results.append((steps, cycles))
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
     return results
@@ -114,8 +116,7 @@ CASES = {
 
 def test_named_nests_visit_the_offsets_written_out() -> None:
     programs = [ChainProgram(loops) for loops, _ in CASES.values()]
-    dut = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=OFFSET_BITS)
-    results = run(dut, programs, lambda: True)
+    results = run(programs, lambda: True)
     for (name, (_, offsets)), (steps, _) in zip(CASES.items(), results):
         assert [step.offset for step in steps] == offsets, name
 
@@ -134,8 +135,7 @@ def random_program(rng: random.Random) -> ChainProgram:
 def test_random_nests_with_stalls_equal_the_mirror(seed: int) -> None:
     rng = random.Random(seed)
     programs = [random_program(rng) for _ in range(150)]
-    dut = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=OFFSET_BITS)
-    results = run(dut, programs, lambda: rng.random() < 0.7)
+    results = run(programs, lambda: rng.random() < 0.7)
     for program, (steps, _) in zip(programs, results):
         assert steps == expected(program), program
 
@@ -143,8 +143,7 @@ def test_random_nests_with_stalls_equal_the_mirror(seed: int) -> None:
 def test_a_step_or_an_empty_loop_takes_one_cycle(seed: int) -> None:
     rng = random.Random(seed)
     programs = [random_program(rng) for _ in range(100)]
-    dut = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=OFFSET_BITS)
-    for program, (_, cycles) in zip(programs, run(dut, programs, lambda: True)):
+    for program, (_, cycles) in zip(programs, run(programs, lambda: True)):
         assert cycles == len(list(cycles_of(program))), program
 
 

@@ -5,8 +5,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from amaranth.sim import Simulator
-
 from hw.arch.counters import ACTIVITIES, engine_states
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
@@ -20,6 +18,7 @@ from hw.arch.words.pmu_word import (
     rows_log2,
 )
 from hw.pmu.unit import Pmu
+from tests.hw.reused_simulator import Simulation
 from tests.hw.step_model import moves_of
 
 WIDTH_BITS, CAPACITY_BYTES, SLOTS = 64, 1024, 4
@@ -117,7 +116,8 @@ def run(
 ) -> Outcome:
     """Run a program until its engines are done, its tokens taken, and some cycles more."""
     rng = rng or random.Random(0)
-    dut = make(width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
+    simulator = Simulation(make, width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
+    dut = simulator.design
     outcome = Outcome()
 
     async def started(ctx: Any) -> None:
@@ -188,8 +188,6 @@ def run(
         outcome.counters = {name: ctx.get(getattr(dut.o_counters, name)) for name in ACTIVITIES}
         outcome.engines = engine_states(ctx.get(dut.o_state.as_value()))
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
     for number in range(2):
         simulator.add_testbench(feeder(number), background=True)
         simulator.add_testbench(drainer(number), background=True)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
 from hw.arch.words.pmu_word import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 from hw.pmu.banks import READ_LATENCY, Banks
+from tests.hw.reused_simulator import Simulation
 
 Request = tuple[int, int, Access]
 
@@ -42,7 +42,8 @@ def byte_lanes(width_bits: int, request: Request) -> list[int]:
 
 def run(width_bits: int, capacity_bytes: int, element: int, seed: int, steps: int) -> None:
     rng = random.Random(seed)
-    dut = Banks(width_bits=width_bits, capacity_bytes=capacity_bytes)
+    simulator = Simulation(Banks, width_bits=width_bits, capacity_bytes=capacity_bytes)
+    dut = simulator.design
     requests = legal_requests(width_bits, capacity_bytes, element)
     reads: list[Request] = []
     while len(reads) < steps:
@@ -72,8 +73,6 @@ def run(width_bits: int, capacity_bytes: int, element: int, seed: int, steps: in
             if answer is not None:
                 assert ctx.get(dut.o_read) == int.from_bytes(answer, "little")
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
 

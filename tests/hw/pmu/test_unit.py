@@ -106,9 +106,9 @@ def test_a_writer_fills_every_slot_and_not_one_more(count: int, seed: int) -> No
 @pytest.mark.parametrize("off", [0, 2])
 @pytest.mark.parametrize("count", [2, 4])
 def test_the_depth_catches_a_slot_wrap_off_by_one(
-    count: int, off: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    count: int, off: int, seed: int, planted: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
+    planted.setattr(
         StreamEngine, "_is_last_slot", lambda self, slot: slot + off == self.config.slot_count
     )
     with pytest.raises(AssertionError):

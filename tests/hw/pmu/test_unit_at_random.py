@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.sim import Simulator
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
@@ -24,6 +23,7 @@ from tests.hw.pmu.bench import (
     two_rings,
     vectors,
 )
+from tests.hw.reused_simulator import Simulation
 from tests.hw.step_model import moves_of
 
 
@@ -32,7 +32,8 @@ def test_a_clear_in_mid_flight_leaves_nothing_behind(
 ) -> None:
     rng = random.Random(seed)
     program = two_rings(windows=9, element_bytes=2)
-    dut = Pmu(width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
+    simulator = Simulation(Pmu, width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
+    dut = simulator.design
     ends = [rng.randint(30, 250) for _ in range(draws(5, 12))] + [1500]
 
     async def everything(ctx: Any) -> None:
@@ -69,8 +70,6 @@ def test_a_clear_in_mid_flight_leaves_nothing_behind(
                 await ctx.tick()
         assert taken == [144, 144] and tokens == [9, 9] and ctx.get(dut.o_done) == 15
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
     simulator.add_testbench(everything)
     simulator.run()
 

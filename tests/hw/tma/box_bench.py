@@ -1,11 +1,11 @@
 """A load or a store engine with its descriptor file and its memory, for Amaranth's simulator."""
 
 from amaranth.hdl import Elaboratable, Module
-from amaranth.sim import Simulator
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor_file import DescriptorFile
 from tests.hw.lib.checked_port import CheckedPort
+from tests.hw.reused_simulator import Simulation
 from tests.hw.tma.memory import AxiMemory
 from tests.hw.tma.model import packed_command, write_descriptor
 
@@ -19,14 +19,12 @@ LONG = Descriptor(
 )
 
 
-class BoxBench(Elaboratable):
-    """An engine of `DESCRIPTORS` descriptors; actors are added by the tests."""
+class _Stand(Elaboratable):
+    """An engine with its descriptors."""
 
-    def __init__(self, engine, data, rng, *, outstanding, **memory):
-        self.outstanding = outstanding
-        self.engine = engine
+    def __init__(self, make, sizes):
+        self.engine = make(descriptors=DESCRIPTORS, **sizes)
         self.file = DescriptorFile(descriptors=DESCRIPTORS, readers=1)
-        self.memory = AxiMemory(engine.axi, data, rng, **memory)
 
     def elaborate(self, platform):
         m = Module()
@@ -39,6 +37,26 @@ class BoxBench(Elaboratable):
             engine.i_stride[0].eq(file.o_stride[0]),
         ]
         return m
+
+
+def _checked_engine(make, outstanding, **sizes):
+    stand = _Stand(make, {"outstanding": outstanding} | sizes)
+    return CheckedPort(stand, stand.engine.axi, outstanding=outstanding)
+
+
+class BoxBench:
+    """An engine of `DESCRIPTORS` descriptors; actors are added by the tests.
+
+    ``make`` is its class, ``outstanding``, ``layouts`` and ``sizes`` are its parameters.
+    """
+
+    def __init__(self, make, layouts, data, rng, *, outstanding=16, sizes=None, **memory):
+        self.simulator = Simulation(
+            _checked_engine, make, outstanding, layouts=layouts, **(sizes or {})
+        )
+        stand = self.simulator.design.design
+        self.engine, self.file = stand.engine, stand.file
+        self.memory = AxiMemory(self.engine.axi, data, rng, **memory)
 
     async def describe(self, ctx, index, packed):
         await write_descriptor(ctx, self.file.i_write, index, packed)
@@ -53,10 +71,7 @@ class BoxBench(Elaboratable):
 
     def run(self, actor, *background):
         """Run to the end of the actor."""
-        checked = CheckedPort(self, self.engine.axi, outstanding=self.outstanding)
-        simulator = Simulator(checked)
-        simulator.add_clock(1e-6)
         for each in (self.memory.run, *background):
-            simulator.add_testbench(each, background=True)
-        simulator.add_testbench(actor)
-        simulator.run()
+            self.simulator.add_testbench(each, background=True)
+        self.simulator.add_testbench(actor)
+        self.simulator.run()

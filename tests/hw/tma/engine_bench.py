@@ -2,19 +2,36 @@
 
 import random
 
-from amaranth.hdl import ResetInserter, Signal
-from amaranth.sim import Simulator
+from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 
 from hw.arch.descriptor import TmaFeature
 from hw.tma.commands import BOX_UNITS_BITS
 from hw.tma.engine import TmaEngine
 from tests.hw.lib.checked_port import CheckedPort
+from tests.hw.reused_simulator import Simulation
 from tests.hw.tma.memory import AxiMemory
 from tests.hw.tma.model import as_vectors, packed_command, write_descriptor
 
 __all__ = ["Bench"]
 
 DESCRIPTORS = 8
+
+
+class _Resettable(Elaboratable):
+    """An engine with a checker at its port, both with a reset."""
+
+    def __init__(self, outstanding, **sizes):
+        self.engine = TmaEngine(
+            address_bits=32, outstanding=outstanding, descriptors=DESCRIPTORS, **sizes
+        )
+        self.outstanding = outstanding
+        self.reset = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        checked = CheckedPort(self.engine, self.engine.axi, outstanding=self.outstanding)
+        m.submodules.checked = ResetInserter(self.reset)(checked)
+        return m
 
 
 class Bench:
@@ -32,26 +49,23 @@ class Bench:
         features=(),
         **memory,
     ):
-        self.engine = TmaEngine(
+        self.simulator = Simulation(
+            _Resettable,
+            outstanding,
             width_bits=width_bits,
-            address_bits=32,
             landing_beats=landing_beats,
-            outstanding=outstanding,
             read_ids=read_ids,
-            descriptors=DESCRIPTORS,
             features=features,
         )
+        self.engine = self.simulator.design.engine
         self.width_bits = width_bits
-        self.reset = Signal()
+        self.reset = self.simulator.design.reset
         self.rng = random.Random(seed)
         self.memory = AxiMemory(self.engine.axi, data, self.rng, **memory)
         self.loaded = [[], []]
         self.loaded_when = [[], []]
         self.stored = [0, 0]
         self.stall = 0.0
-        checked = CheckedPort(self.engine, self.engine.axi, outstanding=outstanding)
-        self.simulator = Simulator(ResetInserter(self.reset)(checked))
-        self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
         self.simulator.add_testbench(self._watch_stored, background=True)
         for number in range(2):

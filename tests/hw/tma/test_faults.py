@@ -58,45 +58,43 @@ def test_the_healthy_engine_passes_what_catches_the_faults(side, descriptor):
 
 @pytest.mark.parametrize("side", [load, store])
 @pytest.mark.parametrize("change", ["+ 1", "- 1"])
-def test_a_4_kib_split_off_by_one_is_caught(side, change, monkeypatch):
+def test_a_4_kib_split_off_by_one_is_caught(side, change, planted):
     faulty = mutant(
         bursts,
         "room.eq(Const(most) - address[:within])",
         f"room.eq(Const(most) - address[:within] {change})",
     )
-    monkeypatch.setattr(burst_splitter, "first_burst", faulty.first_burst)
+    planted.setattr(burst_splitter, "first_burst", faulty.first_burst)
     # Bursts as long as AXI allows, so that the only boundary at stake is 4 KiB.
-    monkeypatch.setattr(layouts.TmaLayouts, "burst_beats", 128)
+    planted.setattr(layouts.TmaLayouts, "burst_beats", 128)
     # Cut too early, a load is only wrong; the checker stops the others.
     shorter = side is load and change == "- 1"
     with pytest.raises(AssertionError, match="where False" if shorter else "BOUNDARY: an INCR"):
         assert side(ACROSS)
 
 
-def test_a_wrong_last_write_strobe_is_caught(monkeypatch):
+def test_a_wrong_last_write_strobe_is_caught(planted):
     faulty = mutant(
         realign,
         "last_bytes = Mux(ends, plan.tail, beat_bytes)",
         "last_bytes = Mux(ends, plan.tail + 1, beat_bytes)",
     )
-    monkeypatch.setattr(
+    planted.setattr(
         importlib.import_module("hw.tma.store"), "VectorsToBeats", faulty.VectorsToBeats
     )
     assert not store(RAGGED)
 
 
-def test_a_missing_zero_fill_is_caught(monkeypatch):
+def test_a_missing_zero_fill_is_caught(planted):
     faulty = mutant(realign, "beat.data & _spread(slots.keep)", "beat.data")
-    monkeypatch.setattr(
-        importlib.import_module("hw.tma.load"), "BeatsToVectors", faulty.BeatsToVectors
-    )
+    planted.setattr(importlib.import_module("hw.tma.load"), "BeatsToVectors", faulty.BeatsToVectors)
     assert not load(RAGGED)
 
 
-def test_landing_room_not_reserved_is_caught(monkeypatch):
+def test_landing_room_not_reserved_is_caught(planted):
     source = inspect.getmodule(test_load.LoadEngine)
     faulty = mutant(source, "(room > burst.length)", "(room != 0)")
-    monkeypatch.setattr(test_load, "LoadEngine", faulty.LoadEngine)
+    planted.setattr(test_load, "LoadEngine", faulty.LoadEngine)
     data = random_bytes(1, 0x5000)
     with pytest.raises(AssertionError, match="landing room"):
         test_load.run(

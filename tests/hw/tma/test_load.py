@@ -36,15 +36,11 @@ def run(
     **memory,
 ):
     """Load boxes: commands are (packed descriptor, coordinates, stream)."""
-    engine = LoadEngine(
-        TmaLayouts(width_bits, 32, streams=2),
-        landing_beats=landing_beats,
-        outstanding=outstanding,
-        descriptors=DESCRIPTORS,
-    )
     rng = random.Random(seed)
-    bench = BoxBench(engine, data, rng, outstanding=outstanding, **memory)
-    model = bench.memory
+    layouts = TmaLayouts(width_bits, 32, streams=2)
+    sizes = {"landing_beats": landing_beats}
+    bench = BoxBench(LoadEngine, layouts, data, rng, outstanding=outstanding, sizes=sizes, **memory)
+    engine, model = bench.engine, bench.memory
     result = Result([[], []], TmaError.NONE, model, 0)
     times = {}
 

@@ -16,14 +16,6 @@ from tests.hw.tma.model import as_vectors, box_store, random_bytes, random_case
 GUARD = 4096
 
 
-def store_engine(width_bits=64, outstanding=16):
-    return StoreEngine(
-        TmaLayouts(width_bits, 32, streams=2),
-        outstanding=outstanding,
-        descriptors=DESCRIPTORS,
-    )
-
-
 @dataclasses.dataclass
 class Result:
     """What a run of commands did."""
@@ -35,10 +27,10 @@ class Result:
 
 def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, served=None, **memory):
     """Store boxes: commands are (packed descriptor, coordinates, stream, the box's bytes)."""
-    engine = store_engine(width_bits, outstanding)
     rng = random.Random(seed)
-    bench = BoxBench(engine, data, rng, outstanding=outstanding, **memory)
-    model = bench.memory
+    layouts = TmaLayouts(width_bits, 32, streams=2)
+    bench = BoxBench(StoreEngine, layouts, data, rng, outstanding=outstanding, **memory)
+    engine, model = bench.engine, bench.memory
     result = Result([[], []], TmaError.NONE, model)
     served = len(commands) if served is None else served
 
@@ -202,10 +194,10 @@ def test_a_box_wholly_outside_is_dropped_and_reported():
 
 
 def test_no_address_is_sent_before_its_data_are_here():
-    engine = store_engine()
     data = random_bytes(7, 0x5000)
-    bench = BoxBench(engine, data, random.Random(1), outstanding=16, writable=[(0, 0x5000)])
-    model = bench.memory
+    layouts = TmaLayouts(64, 32, streams=2)
+    bench = BoxBench(StoreEngine, layouts, data, random.Random(1), writable=[(0, 0x5000)])
+    engine, model = bench.engine, bench.memory
 
     async def starve(ctx):
         await bench.describe(ctx, 0, LONG.pack())

@@ -5,12 +5,12 @@ import random
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from hw.lib.axi import Axi4Signature
 from hw.lib.stream import ElasticBuffer
 from hw.tma.reduction.reduction_fields import reduction_layout
 from tests.hw.lib.checked_port import CheckedPort
+from tests.hw.reused_simulator import Simulation
 from tests.hw.tma.memory import AxiMemory
 
 __all__ = ["ReducerBench"]
@@ -71,20 +71,28 @@ class _Stand(wiring.Component):
         return m
 
 
+def _checked_reducer(make, data_bits):
+    reducer = make(data_bits=data_bits, address_bits=32, outstanding=16)
+    stand = _Stand(reducer, data_bits)
+    return CheckedPort(stand, stand.axi, outstanding=17)
+
+
 class ReducerBench:
     """A reducer, an engine's port that gives it bursts, an interlock that grants, and a memory.
 
     A burst is (address, reduction or None, beats), a reduction (operation, format), a beat (data,
-    strobe). ``granted`` tells, by cycle, whether a page asked for is granted.
+    strobe). ``make`` is the reducer's class; ``granted`` tells, by cycle, whether a page asked for
+    is granted.
     """
 
     def __init__(
-        self, reducer, content, *, data_bits=64, seed=0, granted=lambda cycle: True, **memory
+        self, make, content, *, data_bits=64, seed=0, granted=lambda cycle: True, **memory
     ):
         self.rng = random.Random(seed)
-        self.reducer = reducer
         self.granted = granted
-        self.stand = whole = _Stand(reducer, data_bits)
+        self.simulator = Simulation(_checked_reducer, make, data_bits)
+        self.stand = whole = self.simulator.design.design
+        self.reducer = whole.reducer
         everywhere = [(0, len(content))]
         regions = {"readable": everywhere, "writable": everywhere} | memory
         self.memory = AxiMemory(whole.axi, content, self.rng, **regions)
@@ -92,8 +100,6 @@ class ReducerBench:
         self.asked = []  # each page asked for, once per ask
         self.held = []  # by cycle, whether the page is asked for
         self.stall = memory.get("stall", 0.0)
-        self.simulator = Simulator(CheckedPort(whole, whole.axi, outstanding=17))
-        self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
         self.simulator.add_testbench(self._answer, background=True)
         self.simulator.add_testbench(self._grant, background=True)

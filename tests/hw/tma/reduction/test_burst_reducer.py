@@ -18,8 +18,7 @@ _SIZE = 0x4000
 
 
 def _bench(data, *, module=burst_reducer, data_bits=64, **kwargs):
-    reducer = module.BurstReducer(data_bits=data_bits, address_bits=32, outstanding=16)
-    return ReducerBench(reducer, data, data_bits=data_bits, **kwargs)
+    return ReducerBench(module.BurstReducer, data, data_bits=data_bits, **kwargs)
 
 
 def _burst(rng, address, reduction, beats, data_bits=64):

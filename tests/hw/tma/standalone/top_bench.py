@@ -3,7 +3,6 @@
 import random
 
 import numpy as np
-from amaranth.sim import Simulator
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES
 from hw.arch.registers.tma_registers import tma_register
@@ -13,6 +12,7 @@ from hw.tma.scratchpads.local_memory import users_of
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
 from tests.hw.lib.register_host import read_word, write_word
+from tests.hw.reused_simulator import Simulation
 from tests.hw.tma.memory import AxiMemory
 
 __all__ = ["OKAY", "SLVERR", "TopBench"]
@@ -21,6 +21,11 @@ OKAY, SLVERR = 0, 2
 _OUTSTANDING = 16
 #: Reads of a register after which what has not happened is taken for lost.
 _PATIENCE = 10_000
+
+
+def _checked_top(sizes, commands, reduces):
+    top = TmaTop(sizes, commands=commands, reduces=reduces)
+    return CheckedPort(top, top.axi, outstanding=_OUTSTANDING + 1)
 
 
 class TopBench:
@@ -49,15 +54,13 @@ class TopBench:
             scratchpad_bytes=capacity,
             scratchpads=pads,
         )
-        self.top = TmaTop(sizes, commands=commands, reduces=reduces)
+        self.simulator = Simulation(_checked_top, sizes, commands, reduces)
+        self.top = self.simulator.design.design
         self.rng = random.Random(seed)
         self.data = data
         self.capacity = capacity
         self.beat = width_bits // 8
         self.memory = AxiMemory(self.top.axi, data, self.rng, **memory)
-        checked = CheckedPort(self.top, self.top.axi, outstanding=_OUTSTANDING + 1)
-        self.simulator = Simulator(checked)
-        self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
 
     def run(self, *actors):

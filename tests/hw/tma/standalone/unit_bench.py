@@ -3,7 +3,6 @@
 import random
 
 import numpy as np
-from amaranth.sim import Simulator
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Swizzle
 from hw.arch.tma_sizes import TmaSizes
@@ -12,6 +11,7 @@ from hw.tma.standalone.axi_attributes import DEFAULT_ATTRIBUTES
 from hw.tma.standalone.tma_unit import TmaUnit
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.lib.checked_port import CheckedPort
+from tests.hw.reused_simulator import Simulation
 from tests.hw.tma.bank_bench import fields_of, offer
 from tests.hw.tma.memory import AxiMemory
 
@@ -34,6 +34,11 @@ def place_of(descriptor, capacity, width_bits):
     return step, (capacity - descriptor.box_bytes) // step * step
 
 
+def _checked_unit(sizes, attributes, reduces):
+    unit = TmaUnit(sizes, attributes=attributes, reduces=reduces)
+    return CheckedPort(unit, unit.axi, outstanding=sizes.outstanding + 1)
+
+
 class UnitBench:
     """A unit, its memory and its completions; actors are added by the tests."""
 
@@ -53,21 +58,19 @@ class UnitBench:
         reduces=False,
         **memory,
     ):
-        self.unit = TmaUnit(
-            TmaSizes(
-                width_bits=width_bits,
-                address_bits=32,
-                landing_beats=landing_beats,
-                outstanding=outstanding,
-                read_ids=read_ids,
-                descriptors=entries,
-                barriers=8,
-                scratchpad_bytes=capacity,
-                scratchpads=scratchpads,
-            ),
-            attributes=attributes,
-            reduces=reduces,
+        sizes = TmaSizes(
+            width_bits=width_bits,
+            address_bits=32,
+            landing_beats=landing_beats,
+            outstanding=outstanding,
+            read_ids=read_ids,
+            descriptors=entries,
+            barriers=8,
+            scratchpad_bytes=capacity,
+            scratchpads=scratchpads,
         )
+        self.simulator = Simulation(_checked_unit, sizes, attributes, reduces)
+        self.unit = self.simulator.design.design
         self.users = users_of(self.unit)
         self.width_bits = width_bits
         self.capacity = capacity
@@ -77,9 +80,6 @@ class UnitBench:
         self.memory = AxiMemory(self.unit.axi, data, self.rng, **memory)
         self.completions = []
         self.stall = 0.0
-        checked = CheckedPort(self.unit, self.unit.axi, outstanding=outstanding + 1)
-        self.simulator = Simulator(checked)
-        self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self.memory.run, background=True)
         self.simulator.add_testbench(self._complete, background=True)
         self.grants = True
