@@ -364,8 +364,9 @@ def _try(
         b_agcus = (0, 1)[:b_parts]
     if plan.one_operand:
         b_agcus = ((agcus - 2) | 1,)
-    buffers = _buffers(plan, named, collectors, b_parts, a_parts, parts)
+    # Most plans with a long chain are refused here.
     require_epilogue(plan, collectors, parts)
+    buffers = _buffers(plan, named, collectors, b_parts, a_parts, parts)
     sides = side_loads(plan, collectors, {each for each, _, _ in shares}, set(b_agcus))
     buffers += side_buffers(plan, collectors, parts)
     homes, slowdown = pack(plan.config, buffers)

@@ -3,15 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
 from sw.prove.machine import Channel, Core, Machine, Port, Reason
 from sw.prove.pattern import Pattern
-from sw.prove.phase_runs import PhaseRuns, issued_units, spread_rows
+from sw.prove.phase_runs import PhaseRuns, units_beside
 
 __all__ = ["LaneUnit"]
+
+
+class _Rates(NamedTuple):
+    """What a phase takes and gives: units of a vector of each stream.
+
+    Parameters
+    ----------
+    source : PhaseSource
+    each : int
+        Of the source.
+    beside : int
+        Of the auxiliary stream; 0 if none is taken beside the units, or one for the packet.
+    held : bool
+        Whether one is taken for the packet.
+    result : int
+        Of the results; 0 if the phase sends none.
+    """
+
+    source: PhaseSource
+    each: int
+    beside: int
+    held: bool
+    result: int
+
+    @classmethod
+    def of(cls, phase: LanePhase, words: int) -> _Rates:
+        """Rates of a phase where a vector has so many words."""
+        return cls(
+            phase.source,
+            phase.elements_per_word,
+            units_beside(phase, words),
+            phase.auxiliary is AuxiliaryUse.HELD,
+            0 if phase.result is ResultForm.NONE else phase.result.per_word,
+        )
 
 
 class LaneUnit(Core):
@@ -41,9 +76,10 @@ class LaneUnit(Core):
         self, machine: Machine, name: str, words: int, program: LaneProgram, runs: PhaseRuns
     ) -> None:
         super().__init__(machine, name)
-        self._words = words
         self._program = program
         self._phases: list[LanePhase] = [program.phases[number] for number in runs.phases]
+        rates = [_Rates.of(phase, words) for phase in program.phases]
+        self._rates: list[_Rates] = [rates[number] for number in runs.phases]
         self._counts: Sequence[int] = runs.counts.data
         self._besides: Sequence[int] = runs.besides.data
         self._whole = runs.whole
@@ -71,13 +107,13 @@ class LaneUnit(Core):
     def want(self, port: Port) -> int:
         if port is self.auxiliary:
             return AUXILIARY_ROOM - self._beside
-        if self._head or self._run == len(self._phases):
+        if self._head or self._run == len(self._rates):
             return self._room - self._head
-        phase = self._phases[self._run]
-        if phase.source in (PhaseSource.AUXILIARY, PhaseSource.STATISTICS):
+        rates = self._rates[self._run]
+        if rates.source in (PhaseSource.AUXILIARY, PhaseSource.STATISTICS):
             return self._room
         # Beside those that leave again at once.
-        return self._possible(self._counts[self._run]) // phase.elements_per_word + self._room
+        return self._possible(self._counts[self._run]) // rates.each + self._room
 
     def accept(self, port: Port, count: int) -> None:
         if port is self.auxiliary:
@@ -88,45 +124,39 @@ class LaneUnit(Core):
 
     def _possible(self, sources: int) -> int:
         """Units that may be issued now of the packet under way, with so many vectors of it."""
-        phase = self._phases[self._run]
-        if phase.source is PhaseSource.AUXILIARY:
+        source, each, beside, held, result = self._rates[self._run]
+        issued, count = self._units, self._counts[self._run]
+        if source is PhaseSource.AUXILIARY:
             sources = self._beside
-        elif phase.source is PhaseSource.STATISTICS:
+        elif source is PhaseSource.STATISTICS:
             sources = 1
-        taken = self._units // phase.elements_per_word
-        sources = min(self._counts[self._run], taken + sources)
-        beside = self._taken_beside(self._units) + self._beside
-        units = issued_units(phase, self._words, sources, beside) - self._units
-        if phase.result is ResultForm.NONE:
+        sources += issued // each
+        units = (sources if sources < count else count) * each
+        if beside:
+            units = min(units, (issued // beside + self._beside) * beside)
+        elif held and not self._beside:
+            units = 0
+        units -= issued
+        if not result:
             return units
-        vector = phase.result.per_word
-        return max(0, min(units, self.channel.room() * vector - self._units % vector))
-
-    def _taken_beside(self, units: int) -> int:
-        """Vectors of the auxiliary stream that are taken beside so many units of a packet."""
-        phase = self._phases[self._run]
-        match phase.auxiliary:
-            case AuxiliaryUse.NONE | AuxiliaryUse.HELD:
-                return 0
-            case AuxiliaryUse.VECTOR:
-                return units // phase.auxiliary_form.per_word
-        return units // phase.elements_per_word // spread_rows(phase, self._words)
+        return max(0, min(units, self.channel.room() * result - issued % result))
 
     def _issue(self, units: int) -> None:
         """Issue units, take the vectors that end with them, and send those that are full."""
-        phase = self._phases[self._run]
+        rates = self._rates[self._run]
         before, after = self._units, self._units + units
-        ends = after == self._counts[self._run] * phase.elements_per_word
-        taken = after // phase.elements_per_word - before // phase.elements_per_word
-        if phase.source is PhaseSource.AUXILIARY:
+        ends = after == self._counts[self._run] * rates.each
+        taken = after // rates.each - before // rates.each
+        if rates.source is PhaseSource.AUXILIARY:
             self._beside -= taken
-        elif phase.source is not PhaseSource.STATISTICS:
+        elif rates.source is not PhaseSource.STATISTICS:
             self._head -= taken
-        beside = self._besides[self._run] if ends else self._taken_beside(after)
-        self._beside -= beside - self._taken_beside(before)
+        served = rates.beside or 1 << 62
+        beside = self._besides[self._run] if ends else after // served
+        self._beside -= beside - before // served
         full = 0
-        if phase.result is not ResultForm.NONE:
-            vector = phase.result.per_word
+        if rates.result:
+            vector = rates.result
             full = (after + vector - 1 if ends else after) // vector - before // vector
         self._units = 0 if ends else after
         self._run += ends

@@ -306,7 +306,7 @@ class Port(Consumer):
         return self._modulus == 1 or self._packet % self._modulus == self._index
 
     def demand(self) -> int:
-        if not self._accepts():
+        if self._modulus > 1 and not self._accepts():
             # What stands in front of its core keeps packets of other units from passing.
             return 0 if self.standing and not self.core.want(self) else self._packet_left
         free = self._entries - self.held

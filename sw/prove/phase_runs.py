@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Mapping
 
@@ -15,10 +16,13 @@ from hw.numeric.division import ceil_div
 from sw.prove.packets import Packets, even_packets
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
 
-__all__ = ["PhaseRuns", "issued_units", "phase_runs", "spread_rows"]
+__all__ = ["PhaseRuns", "issued_units", "phase_runs", "units_beside"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+#: Cases that are remembered.
+_REMEMBERED = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,20 +71,22 @@ def issued_units(phase: LanePhase, words: int, sources: int, beside: int) -> int
         First vectors of the packet, and of the auxiliary stream beside it, that are there.
     """
     units = sources * phase.elements_per_word
+    if phase.auxiliary is AuxiliaryUse.HELD and not beside:
+        return 0
+    each = units_beside(phase, words)
+    return min(units, beside * each) if each else units
+
+
+def units_beside(phase: LanePhase, words: int) -> int:
+    """Units that an auxiliary vector serves; 0 if a phase takes none, or one for its packet."""
     match phase.auxiliary:
-        case AuxiliaryUse.NONE:
-            return units
+        case AuxiliaryUse.NONE | AuxiliaryUse.HELD:
+            return 0
         case AuxiliaryUse.VECTOR:
-            return min(units, beside * phase.auxiliary_form.per_word)
-        case AuxiliaryUse.HELD:
-            return units if beside else 0
-    return min(units, beside * spread_rows(phase, words) * phase.elements_per_word)
-
-
-def spread_rows(phase: LanePhase, words: int) -> int:
-    """Vectors of the source that an auxiliary vector serves whose elements are spread."""
+            return phase.auxiliary_form.per_word
+    # Each of its elements serves a vector of the source, or each pair does.
     pair = 2 if phase.auxiliary is AuxiliaryUse.SPREAD_PAIR else 1
-    return words * phase.auxiliary_form.per_word // pair
+    return words * phase.auxiliary_form.per_word // pair * phase.elements_per_word
 
 
 class _Reader:
@@ -127,7 +133,28 @@ def phase_runs(
     StepLimitError
         If there are too many to enumerate.
     """
-    readers = {source: _Reader(packets) for source, packets in streams.items()}
+    contents = tuple(
+        (source, packets.lengths.tobytes(), packets.finals.tobytes(), packets.tail)
+        for source, packets in streams.items()
+    )
+    return _enumerated(_Case(program, words, contents, streams))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Case:
+    """All that runs of phases depend on; the streams are those of the contents."""
+
+    program: LaneProgram
+    words: int
+    contents: tuple[tuple[PhaseSource, bytes, bytes, int], ...]
+    streams: Mapping[PhaseSource, Packets] = dataclasses.field(compare=False)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _enumerated(case: _Case) -> PhaseRuns:
+    """The runs of a case: copies of a chain, the proof and timed runs share it."""
+    program, words = case.program, case.words
+    readers = {source: _Reader(packets) for source, packets in case.streams.items()}
     other = readers.get(PhaseSource.AUXILIARY, _Reader(even_packets(0, 1, final=False)))
     rows: list[tuple[int, ...]] = []
     whole = 0

@@ -60,18 +60,19 @@ class Flow:
 
     def arrived(self, count: int) -> Run:
         """Cycles in which the next payloads arrive, which are on their way no longer."""
-        first = last = 0.0
-        left = count
-        while left:
-            run = self._coming.popleft()
+        run = self._coming.popleft()
+        if run.size == count:
+            return run
+        first, last, left = run.first, 0.0, count
+        while True:
             if run.size > left:
                 run, rest = run.cut(left)
                 self._coming.appendleft(rest)
-            if left == count:
-                first = run.first
             left -= run.size
             last = max(last, run.last + left)
-        return Run(first, last, count)
+            if not left:
+                return Run(first, last, count)
+            run = self._coming.popleft()
 
     def next_arrival(self) -> float:
         """Cycle in which the next payload arrives; 0 if none is on its way."""
@@ -108,9 +109,11 @@ class Flow:
         if before <= 0:
             return ready(-before)
         for run in reversed(self._done):
-            if before <= run.size:
-                return run.at(run.size - before)
-            before -= run.size
+            first, last, size = run
+            if before <= size:
+                # As `Run.at`, which is called too often.
+                return first if size < 2 else first + (last - first) * (size - before) // (size - 1)
+            before -= size
         return 0.0
 
     def shift(self, cycles: float) -> None:

@@ -134,7 +134,9 @@ class _Fork:
         for end, hops in self._ends:
             # A branch takes what its buffers hold, and one that waits at the fork.
             room = _ENTRIES * hops + 1
-            found = max(found, end.flow.took(number - room, end.ready) + hops + 1)
+            at = end.flow.took(number - room, end.ready) + hops + 1
+            if at > found:
+                found = at
         return found
 
 
@@ -144,6 +146,8 @@ class TimedChannel(Channel):
     def __init__(self, machine: Machine, name: str) -> None:
         super().__init__(machine, name)
         self.flows: list[Flow] = []
+        #: Of each consumer, when it can take one of the next payloads.
+        self._ready: list[Callable[[int], float]] = []
         self._forks: list[list[tuple[_Fork, int]]] = []
         #: Cycles for which the last payloads waited for room.
         self.late = 0.0
@@ -154,6 +158,7 @@ class TimedChannel(Channel):
         timed: Any = consumer
         timed.flow = Flow(1, 1, room)
         self.flows.append(timed.flow)
+        self._ready.append(timed.ready)
         self._forks.append([])
 
     def connect(self, ways: Sequence[Way], delay: int) -> None:
@@ -190,11 +195,11 @@ class TimedChannel(Channel):
         return self._opens(self.written + ahead)
 
     def _opens(self, number: int) -> float:
-        taps: Any = self.taps
         found = 0.0
-        for flow, tap in zip(self.flows, taps, strict=True):
-            at = flow.took(number - flow.capacity, tap.consumer.ready) + flow.back
-            found = max(found, at)
+        for flow, ready in zip(self.flows, self._ready, strict=True):
+            at = flow.took(number - flow.capacity, ready) + flow.back
+            if at > found:
+                found = at
         return found
 
     def push(self, count: int) -> None:
