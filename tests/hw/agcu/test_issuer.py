@@ -15,7 +15,7 @@ from tests.hw.step_model import commands_of
 TOKEN_PORTS = 4
 
 
-def run(program, *, arrivals, stall, seed, iterations=1):
+def run(program, *, arrivals, stall, seed, iterations=1, limit=20_000):
     """Commands issued, each with its cycle and the tokens that were there; and the last cycle."""
     simulator = Simulation(CommandIssuer, descriptors=4, token_ports=TOKEN_PORTS)
     issuer = simulator.design
@@ -47,7 +47,7 @@ def run(program, *, arrivals, stall, seed, iterations=1):
                 tokens[port] = min(tokens[port], 255)
             await ctx.tick()
             cycles += 1
-            assert cycles < 20_000
+            assert cycles < limit
 
     simulator.add_testbench(bench)
     simulator.run()
@@ -93,8 +93,8 @@ def test_commands_follow_the_nest_and_take_their_tokens(program, stall, seed):
 
 def test_a_command_never_leaves_without_its_token(seed):
     program = IssuerProgram(0, (BoxLoop(3, 0, 1),), (Wait(1),))
-    with pytest.raises(AssertionError, match="20_000|20000"):
-        run(program, arrivals=(1, 0, 1, 1), stall=0, seed=seed)
+    with pytest.raises(AssertionError, match="< 2000"):
+        run(program, arrivals=(1, 0, 1, 1), stall=0, seed=seed, limit=2000)
 
 
 def test_a_command_takes_one_cycle_a_loop_and_one_to_step():

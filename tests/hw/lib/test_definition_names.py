@@ -136,7 +136,17 @@ class _Recorder(Library):
         return super().define(component)
 
 
-@pytest.mark.parametrize("name", [pytest.param("tiny", marks=pytest.mark.slow), *COMPONENTS])
+#: A chip; and a unit whose parts, or like ones, are in `tma_top`, too.
+_SLOW = {"tiny", "tma_unit"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] * (each in _SLOW))
+        for each in ("tiny", *COMPONENTS)
+    ],
+)
 def test_every_component_of_a_design_is_told_apart(name):
     chip = named["tiny"]
     entry = COMPONENTS.get(name)

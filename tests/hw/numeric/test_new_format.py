@@ -57,8 +57,8 @@ def lanes(formats, left, right):
         m.submodules[name] = unit = OperandRecoder(formats=formats)
         m.d.comb += [port.eq(unit.o_operand), unit.mode.eq(names.index(format_.name))]
     m.d.comb += [cell.i_swap.eq(1), cell.i_w_load.eq(1)]
-    a, w = (rng.integers(0, 1 << f.bits, (1000, 2)) for f in (left, right))
-    p = rng.normal(0, 4, 1000).astype(np.float32)
+    a, w = (rng.integers(0, 1 << f.bits, (300, 2)) for f in (left, right))
+    p = rng.normal(0, 4, 300).astype(np.float32)
     found = []
     async def bench(ctx):
         for even_odd, weights, start in zip(a.tolist(), w.tolist(), fp32.bits_of(p).tolist()):

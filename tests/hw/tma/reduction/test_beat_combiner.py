@@ -10,25 +10,24 @@ from tests.hw.tma.reduction.reduced_boxes import reduced
 from tests.hw.tma.test_faults import mutant
 
 _WIDTH = 64
-_BEATS = 400
 
 
-def _cases(seed):
+def _cases(seed, beats):
     """Beats of random bytes, of the ends of the ranges, and of elements that are equal."""
     rng = np.random.default_rng(seed)
-    size = (_BEATS, _WIDTH // 8)
+    size = (beats, _WIDTH // 8)
     memory, stored = (rng.integers(0, 256, size, dtype=np.uint8) for _ in range(2))
     ends = np.array([0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF], np.uint8)
-    memory[: _BEATS // 2] = rng.choice(ends, memory[: _BEATS // 2].shape)
-    stored[: _BEATS // 2] = rng.choice(ends, stored[: _BEATS // 2].shape)
+    memory[: beats // 2] = rng.choice(ends, memory[: beats // 2].shape)
+    stored[: beats // 2] = rng.choice(ends, stored[: beats // 2].shape)
     stored[::7] = memory[::7]
     return memory, stored
 
 
-def wrong_pairs(module, seed):
+def wrong_pairs(module, seed, beats):
     """Pairs of operation and format of which a beat differs from numpy's."""
     combiner = module.BeatCombiner(width_bits=_WIDTH)
-    memory, stored = _cases(seed)
+    memory, stored = _cases(seed, beats)
     wrong = []
 
     async def drive(ctx):
@@ -52,8 +51,8 @@ def wrong_pairs(module, seed):
     return wrong
 
 
-def test_every_operation_and_format_is_numpys(seed):
-    assert wrong_pairs(beat_combiner, seed) == []
+def test_every_operation_and_format_is_numpys(seed, draws):
+    assert wrong_pairs(beat_combiner, seed, draws(200, 400)) == []
 
 
 @pytest.mark.parametrize(
@@ -68,4 +67,4 @@ def test_every_operation_and_format_is_numpys(seed):
     ],
 )
 def test_a_fault_of_the_lanes_is_found(healthy, faulty, seed):
-    assert wrong_pairs(mutant(beat_combiner, healthy, faulty), seed)
+    assert wrong_pairs(mutant(beat_combiner, healthy, faulty), seed, 100)

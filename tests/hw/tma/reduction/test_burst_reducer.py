@@ -71,11 +71,11 @@ def _random_bursts(rng, count, data_bits):
         (256, {"latency": 8, "stall": 0.2}),
     ],
 )
-def test_bursts_take_effect_in_order(data_bits, memory, seed):
+def test_bursts_take_effect_in_order(data_bits, memory, seed, draws):
     rng = random.Random(seed)
     data = random_bytes(seed, _SIZE)
     expected = data.copy()
-    bursts = _random_bursts(rng, 60, data_bits)
+    bursts = _random_bursts(rng, draws(20, 60), data_bits)
     for burst in bursts:
         apply(expected, burst, data_bits)
     waits = random.Random(seed + 1)

@@ -309,15 +309,15 @@ def test_an_abort_completes_every_command_once_and_the_next_succeed(moment, seed
         assert TmaError.ABORTED.value in ends.values()
 
 
-def test_sixty_commands_complete_once_each_under_their_identifiers(seed):
+def test_commands_complete_once_each_under_their_identifiers(seed, draws):
     rng = random.Random(seed)
     bench = _bench(seed=seed, latency=11, stall=0.2, commands=4)
-    ends = []
+    ends, count = [], draws(25, 60)
 
     async def host(ctx):
         given = {}
-        while len(ends) < 60:
-            if len(given) < 60 and rng.random() < 0.6:
+        while len(ends) < count:
+            if len(given) < count and rng.random() < 0.6:
                 id = rng.randrange(1 << 16)
                 kind = rng.choice([_LOAD, _STORE, TmaOperation.PREFETCH, 15])
                 pointer = _AT_OUT if kind is _STORE else _AT_IN

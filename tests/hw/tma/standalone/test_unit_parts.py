@@ -22,7 +22,6 @@ from tests.hw.tma.model import box_load, box_store, random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench, swizzled_places
 
 _TABLE, _READ, _WRITTEN, _END = 0x1000, 0x2000, 0x6000, 0xA000
-_COMMANDS = 60
 _KINDS = {
     TmaOperation.LOAD: "box",
     TmaOperation.STORE: "box",
@@ -65,8 +64,8 @@ def _four(descriptor, at):
         ),
     ],
 )
-def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed):
-    rng = random.Random(seed)
+def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed, draws):
+    rng, count = random.Random(seed), draws(30, 60)
     data = random_bytes(seed, _END)
     bench = UnitBench(
         data,
@@ -90,7 +89,7 @@ def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed):
     scratchpad = np.concatenate([np.zeros(half, np.uint8), random_bytes(seed + 1, half)])
     jobs, counted = [], 0
     operation = TmaOperation.LOAD_LINEAR
-    for id in range(_COMMANDS):
+    for id in range(count):
         # Several of a kind follow one another; between them descriptors are read.
         if rng.random() < 0.2:
             pointer, _ = rng.choice(tables[True] + tables[False])
@@ -141,14 +140,14 @@ def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed):
         await bench.fill(ctx, half, scratchpad[half:])
         for operation, pointer, at, fields in jobs:
             await bench.command(ctx, operation, pointer, at, **fields)
-        await bench.completed(ctx, _COMMANDS)
+        await bench.completed(ctx, count)
         before = await bench.operate(ctx, BarrierOperation.ARRIVE, 2, arrivals=1)
         assert (before["tx"], before["flag"]) == (0, 0)
         found.append(await bench.content(ctx))
 
     found = []
     bench.run(work)
-    assert dict(bench.completions) == dict.fromkeys(range(_COMMANDS), 0)
+    assert dict(bench.completions) == dict.fromkeys(range(count), 0)
     assert np.array_equal(data, expected)
     assert np.array_equal(found[0], scratchpad)
 
