@@ -49,7 +49,7 @@ class _Stage(Generic[Design]):
         return play
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=8)
 def _stage(
     make: Callable[..., Design], parameters: tuple[Any, ...], named: tuple[tuple[str, Any], ...]
 ) -> _Stage[Design]:
@@ -70,7 +70,7 @@ class Simulation(Generic[Design]):
     Parameters
     ----------
     make : callable
-        Returns a design, whose domain is ``sync``; called only where none of the last four
+        Returns a design, whose domain is ``sync``; called only where none of the last eight
         designs is the one wanted.
     parameters, named
         Its arguments.

@@ -39,7 +39,7 @@ def _number(rng, descriptor):
 @pytest.mark.parametrize(
     ("width_bits", "memory"),
     [
-        (64, {"latency": 3}),
+        (64, {"latency": 3, "entries": 16}),
         (64, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True, "read_ids": 2}),
         (256, {"latency": 10, "jitter": 9, "interleaves": True}),
     ],
@@ -220,7 +220,7 @@ def test_an_abort_combines_each_element_once_or_not_at_all(grants, seed):
 
 def test_a_group_is_stored_when_its_reductions_are():
     data = random_bytes(1, _REGION[1])
-    bench = _bench(data, latency=20)
+    bench = _bench(data, latency=20, entries=16)
     bench.describe(_TABLE, _TILE)
 
     async def work(ctx):
