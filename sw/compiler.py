@@ -29,6 +29,7 @@ from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
+from sw.prologue.computed_product import ComputedProduct
 
 __all__ = ["compile_kernel"]
 
@@ -235,6 +236,8 @@ def _complete(c: PartCompilation) -> Schedule:
     plan, places = c.plan, c.fit
     if c.softmax is not None:
         return Schedule(tile={c.softmax.loops["key"]: c.sizes[c.softmax.loops["key"]]})
+    if isinstance(c.region, ComputedProduct):
+        return Schedule(tile=c.sizes)
     if plan is None or places is None:
         return Schedule()
     product = plan.product

@@ -98,7 +98,11 @@ def block_sizes(c: PartCompilation) -> dict[str, int]:
         return {index: blocks[role] for role, index in c.softmax.loops.items()}
     if c.region is not None:
         assert c.pipeline is not None
-        blocks = {"row": c.pipeline.block_rows, "column": c.pipeline.block_columns}
+        blocks = {
+            "row": c.pipeline.block_rows,
+            "column": c.pipeline.block_columns,
+            "sum": c.pipeline.block_keys,
+        }
         return {index: blocks[role] for role, index in c.region.loops.items()}
     assert c.product is not None and c.plan is not None
     rows, columns = c.constraints.row_tile, c.constraints.column_tile

@@ -20,7 +20,9 @@ __all__ = [
     "b_shares",
     "column_parts",
     "fit",
+    "needed_buffers",
     "pieces",
+    "result_writers",
 ]
 
 #: Most streams merged at a unit's input.
@@ -229,7 +231,8 @@ def pieces(plan: Plan, named: Mapping[str, int]) -> int:
     return next(fitting, 1)
 
 
-def _collectors(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
+def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
+    """Result writers of a plan, as many over its rows and over its columns."""
     found = []
     parts = itertools.product(spread(plan.row_par, over[0]), spread(plan.col_par, over[1]))
     for number, ((first, groups), (column, columns)) in enumerate(parts):
@@ -281,7 +284,7 @@ def _slots(
     return count, count
 
 
-def _buffers(
+def needed_buffers(
     plan: Plan,
     named: Mapping[str, int],
     collectors: Sequence[Collector],
@@ -357,7 +360,7 @@ def _try(
     a_agcus: int,
 ) -> Fit:
     agcus = plan.config.agcu.count
-    collectors, parts = _collectors(plan, collect), pieces(plan, named)
+    collectors, parts = result_writers(plan, collect), pieces(plan, named)
     shares = _shares(plan, a_parts, a_agcus)
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts))
     if agcus == 2 and not plan.side_inputs:
@@ -366,7 +369,7 @@ def _try(
         b_agcus = ((agcus - 2) | 1,)
     # Most plans with a long chain are refused here.
     require_epilogue(plan, collectors, parts)
-    buffers = _buffers(plan, named, collectors, b_parts, a_parts, parts)
+    buffers = needed_buffers(plan, named, collectors, b_parts, a_parts, parts)
     sides = side_loads(plan, collectors, {each for each, _, _ in shares}, set(b_agcus))
     buffers += side_buffers(plan, collectors, parts)
     homes, slowdown = pack(plan.config, buffers)

@@ -22,6 +22,7 @@ from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
+from sw.prologue.computed_product import ComputedProduct
 from sw.prove import Liveness
 from sw.search.constraints import Constraints
 from sw.stages.pipeline import Pipeline
@@ -54,8 +55,8 @@ class PartCompilation:
         The part's product of matrices, if it has one.
     softmax : SoftmaxProduct or None
         The part's two products with a softmax between them, if it has them.
-    region : Region, RowGather, RowScatter or None
-        The part's element math, if it has no product.
+    region : ComputedProduct, Region, RowGather, RowScatter or None
+        The part's element math, if it has no product of tensors alone.
     constraints : Constraints
         Choices of the schedule and of the program.
     plan : Plan or None
@@ -88,7 +89,7 @@ class PartCompilation:
     masked: Program = later()
     product: Product | None = later()
     softmax: SoftmaxProduct | None = later()
-    region: Region | RowGather | RowScatter | None = later()
+    region: ComputedProduct | Region | RowGather | RowScatter | None = later()
     constraints: Constraints = later()
     plan: Plan | None = later()
     fit: Fit | None = later()

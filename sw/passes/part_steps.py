@@ -13,6 +13,7 @@ from sw.fabric.fit_error import FitError
 from sw.gathers.row_gather import RowGather
 from sw.gathers.row_scatter import RowScatter
 from sw.ir.sizes import choose_sizes
+from sw.language import Schedule
 from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order
 from sw.passes.accumulate import require_whole_lanes
@@ -27,6 +28,7 @@ from sw.passes.place import Placement, place
 from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.stage import Product
+from sw.prologue.computed_product import ComputedProduct
 from sw.prove import LivenessError, require_live
 from sw.search.constraints import Constraints
 from sw.stages.lowering import lower
@@ -60,6 +62,9 @@ def _stage(c: PartCompilation) -> None:
         case Product() as work:
             c.product = work
             c.constraints = constraints_of(work, c.schedule)
+        case ComputedProduct() as work:
+            c.region, c.product = work, work.product
+            c.constraints = constraints_of(work.product, c.schedule)
         case Region() | RowGather() | RowScatter() as work:
             c.region = work
             require_no_choices(c.schedule)
@@ -67,14 +72,15 @@ def _stage(c: PartCompilation) -> None:
 
 def _parallel(c: PartCompilation) -> Iterator[None]:
     c.plan = c.fit = c.pipeline = None
-    if c.product is None:
-        work = c.softmax or c.region
-        assert work is not None
-        choices = pipelines_of(work, c.arrays, c.config, c.program.name)
+    work = c.softmax or c.region
+    if work is not None:
+        named = c.constraints if c.schedule != Schedule() else None
+        choices = pipelines_of(work, c.arrays, c.config, c.program.name, constraints=named)
         for c.pipeline in itertools.islice(choices, MOST_PLANS):
             c.homes = c.pipeline.homes
             yield
         return
+    assert c.product is not None
     plans = parallel(c.product, c.config, c.constraints, functools.partial(_timed, c))
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
         c.homes = c.fit.homes
@@ -172,7 +178,7 @@ def _prove(c: PartCompilation) -> None:
 
 
 def _stage_text(c: PartCompilation) -> str:
-    if isinstance(c.region, RowGather | RowScatter):
+    if isinstance(c.region, ComputedProduct | RowGather | RowScatter):
         return c.region.text()
     if c.region is not None:
         loaded = (
@@ -225,8 +231,8 @@ def _route_text(c: PartCompilation) -> str:
 PART_PASSES: tuple[Pass[PartCompilation], ...] = (
     Pass(
         "stage",
-        "pattern recognition: a product of matrices, two with a softmax between them, element "
-        "math, or a gather or scatter of rows, or a refusal at the line",
+        "pattern recognition: a product of matrices or of computed tiles, two with a softmax "
+        "between them, element math, or a gather or scatter of rows, or a refusal at the line",
         _stage,
         needs=("part",),
         leaves=("product", "softmax", "region", "constraints"),

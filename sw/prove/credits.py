@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU
-from hw.arch.words.pmu_word import TokenSource
+from hw.arch.words.pmu_word import IndexUse, TokenSource
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.unrolled_loops import box_owners, visits
@@ -115,7 +115,9 @@ def load_is_free(
             return False
         unit = _slotted(program, leaf)
         writer = unit.writers[leaf.port] if unit else None
-        if unit is None or writer is None or unit.indexed or _reports(unit, leaf.port):
+        if unit is None or writer is None or _reports(unit, leaf.port):
+            return False
+        if unit.indexed is not None and unit.indexed.use is not IndexUse.GATHER:
             return False
         taken = np.arange(writer.index, boxes, writer.modulus)
         ends = np.cumsum(visits(writer).vectors)

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import BoxLoop, LoopProgram
-from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.passes.fit import MERGED
-from sw.stages.pipeline import Pipeline, PipelineParts, on_grids, pcu_name
+from sw.prologue.lane_chains import LaneChains, packet_elements
+from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 
@@ -101,7 +101,7 @@ class _Builder:
         self.parts = PipelineParts(config)
         self.copies = copies
         formats = [form for code in codes for form in code.formats.values()]
-        packet = max(self.parts.vector(form) for form in formats)
+        packet = packet_elements(codes, config)
         bytes_each = max(form.bits // 8 for form in formats)
         most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
         self.shape = _shape(region, packet, lines, copies, most)
@@ -118,34 +118,19 @@ class _Builder:
         require_count("blocks of columns", shape.across)
         for line in range(self.lines):
             blocks = ceil_div(shape.down - line, self.lines)
+            chains = LaneChains(self.parts, self.codes, line, self.copies, self.region.inputs)
             for name in self.region.inputs:
-                self._input(line, blocks, name)
-            for number in range(len(self.codes)):
-                self._code(line, number)
+                self._input(line, blocks, name, chains.takers(name))
+            chains.add()
             for number, (value, tensor) in enumerate(self.region.outputs.items()):
-                self._output(line, blocks, number, value, tensor)
-        chains = f"{self.lines * self.copies} chains of {len(self.codes)} PCUs"
+                self._output(line, blocks, number, tensor, chains.results(value))
+        count = f"{self.lines * self.copies} chains of {len(self.codes)} PCUs"
         return self.parts.done(
-            f"{chains}, {shape.down} x {shape.across} blocks of {shape.rows} x {shape.columns}, "
+            f"{count}, {shape.down} x {shape.across} blocks of {shape.rows} x {shape.columns}, "
             f"packets of {shape.packet}",
             shape.rows,
             shape.columns,
         )
-
-    def _takers(self, line: int, value: str) -> list[Socket]:
-        """Sockets of the line's PCUs that take a value."""
-        found = []
-        for number, code in enumerate(self.codes):
-            phase = code.phases[0]
-            for port, taken in (
-                (PcuInput.ACTIVATION, phase.source),
-                (PcuInput.AUXILIARY, phase.auxiliary),
-            ):
-                if taken == value:
-                    found += [
-                        Socket(pcu_name(line, number, copy), port) for copy in range(self.copies)
-                    ]
-        return found
 
     def _loops(self, blocks: int) -> list[BoxLoop]:
         step = self.shape.rows * self.lines
@@ -154,7 +139,7 @@ class _Builder:
             BoxLoop(self.shape.across, 0, self.shape.columns if self.shape.across > 1 else 0),
         ]
 
-    def _input(self, line: int, blocks: int, value: str) -> None:
+    def _input(self, line: int, blocks: int, value: str, takers: list[Socket]) -> None:
         shape, source = self.shape, self.region.inputs[value]
         form = source.type.format
         vector = self.parts.vector(form)
@@ -182,41 +167,12 @@ class _Builder:
             self.arrays, source.tensor, (shape.columns, shape.rows), line * shape.rows
         )
         self.parts.load(f"{name}_load", line, tensor, self._loops(blocks), [Socket(name)])
-        self.parts.join(f"{name}_packets", [(Socket(name), 1)], self._takers(line, value))
+        self.parts.join(f"{name}_packets", [(Socket(name), 1)], takers)
 
-    def _code(self, line: int, number: int) -> None:
-        code = self.codes[number]
-        phase = code.phases[0]
-        for copy in range(self.copies):
-            turn = FilterProgram(self.copies, copy)
-            filters = {
-                port: turn
-                for port, taken in (
-                    (PcuInput.ACTIVATION, phase.source),
-                    (PcuInput.AUXILIARY, phase.auxiliary),
-                )
-                if taken in self.region.inputs
-            }
-            name = pcu_name(line, number, copy)
-            self.parts.lanes(name, code, filters)
-            assert phase.result is not None
-            takers = [
-                socket
-                for socket in self._takers(line, phase.result)
-                if socket.stage in {pcu_name(line, each, copy) for each in range(len(self.codes))}
-            ]
-            if takers:
-                self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
-
-    def _output(self, line: int, blocks: int, result: int, value: str, tensor: str) -> None:
+    def _output(
+        self, line: int, blocks: int, result: int, tensor: str, sources: list[tuple[Socket, int]]
+    ) -> None:
         shape = self.shape
         agcu = line * len(self.region.outputs) + result
-        number = next(
-            number for number, code in enumerate(self.codes) if code.phases[0].result == value
-        )
-        sources = [
-            (Socket(pcu_name(line, number, copy), PcuOutput.RESULT), 1)
-            for copy in range(self.copies)
-        ]
         box = boxes_of(self.arrays, tensor, (shape.columns, shape.rows), line * shape.rows)
         self.parts.store(f"line{line}_{tensor}_store", agcu, box, self._loops(blocks), sources)

@@ -11,6 +11,7 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.errors import BadInputError
 from hw.arch.loops import BoxLoop
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
+from hw.arch.words.pmu_word import IndexUse
 from hw.numeric.formats import Format
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
@@ -44,7 +45,7 @@ class Pipeline:
     block_rows, block_columns : int
         Rows and columns of the result that a slot holds.
     block_keys : int
-        Keys of a block of a softmax between two products; else 0.
+        Keys of a block of a softmax between two products, or terms of a slab of a product; else 0.
     macs_issued : int
         Multiply-accumulates of its products, with those on padding and of hidden keys.
     cycles : float
@@ -329,6 +330,10 @@ class PipelineParts:
         """
         homes, _ = pack(self.config, self.buffers)
         graph = StageGraph(self.stages, tuple(self.streams))
+        for name, hold in graph.of(Hold):
+            if hold.indexed is not None and hold.indexed.use is IndexUse.GATHER:
+                # Reader 1 takes the indices, and its PMU has no other buffer.
+                homes[name] = dataclasses.replace(homes[name], reader=1)
         for name, _ in graph.of(Load):
             sinks = {each.stage for each in graph.sinks(name)}
             common = min(homes[each].slots for each in sinks)

@@ -17,6 +17,9 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.language.program_error import ProgramError
 from sw.passes.stage import Product, stage
+from sw.prologue.computed_pipeline import computed_pipelines
+from sw.prologue.computed_product import ComputedProduct, computed_product_of, has_computed
+from sw.search.constraints import Constraints
 from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.pipelines import pipelines
@@ -32,7 +35,7 @@ _MOST_SEGMENT_LOOPS = 2
 
 def recognised(
     program: Program, arrays: tuple[ArraySpec, ...], config: ChipConfig
-) -> Product | SoftmaxProduct | Region | RowGather | RowScatter:
+) -> Product | ComputedProduct | SoftmaxProduct | Region | RowGather | RowScatter:
     """Recognise what a program computes.
 
     Parameters
@@ -56,7 +59,8 @@ def recognised(
     matmul = next((each for each in walk(program.nodes) if isinstance(each, ir.Matmul)), None)
     span = matmul.span if matmul else None
     if not isinstance(work, Product):
-        message = "A sum over segments of memory is not supported by hardware yet beside a softmax"
+        beside = "a softmax or a computed operand"
+        message = f"A sum over segments of memory is not supported by hardware yet beside {beside}"
         raise ProgramError("unserved", message, span)
     # A loop more where the segments of one operand are adjacent in the other.
     loops = max(len(each.loops) + (each.count < segments) for each in places)
@@ -108,11 +112,13 @@ def _require_on_chips(program: Program, config: ChipConfig) -> None:
 
 def _recognised(
     program: Program, config: ChipConfig
-) -> Product | SoftmaxProduct | Region | RowGather | RowScatter:
+) -> Product | ComputedProduct | SoftmaxProduct | Region | RowGather | RowScatter:
     if has_scatter(program):
         return row_scatter_of(program)
     if has_powers(program):
         return softmax_product_of(program)
+    if has_computed(program):
+        return computed_product_of(program, config)
     if any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
         return stage(program, config)
     if has_gather(program):
@@ -121,23 +127,26 @@ def _recognised(
 
 
 def pipelines_of(
-    work: SoftmaxProduct | Region | RowGather | RowScatter,
+    work: ComputedProduct | SoftmaxProduct | Region | RowGather | RowScatter,
     arrays: tuple[ArraySpec, ...],
     config: ChipConfig,
     name: str,
     *,
+    constraints: Constraints | None = None,
     in_order: bool = True,
 ) -> Iterator[Pipeline]:
     """Pipelines on a chip for what is no single product, best first.
 
     Parameters
     ----------
-    work : SoftmaxProduct, Region, RowGather or RowScatter
+    work : ComputedProduct, SoftmaxProduct, Region, RowGather or RowScatter
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
     name : str
         The kernel.
+    constraints : Constraints, optional
+        On a product, by a schedule.
     in_order : bool
         Whether the best must come first: to know whether there is one takes less time.
 
@@ -146,6 +155,8 @@ def pipelines_of(
     BadInputError
         If none fits; the message names what is needed and what there is.
     """
+    if isinstance(work, ComputedProduct):
+        return computed_pipelines(work, arrays, config, name, constraints)
     if isinstance(work, SoftmaxProduct):
         return softmax_pipelines(work, arrays, config, name)
     if isinstance(work, RowGather):
