@@ -10,7 +10,8 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
-from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces
+from sw.epilogue.collector import MERGED
+from sw.passes.fit import Fit, b_shares, column_parts, pieces
 from sw.passes.plan import Plan, fewest_rows, spread
 
 __all__ = ["LATENCY", "SLACK", "least", "predict", "rough"]
@@ -133,7 +134,10 @@ def _shares(
     # Elements and rows of a box, and length of a row in memory.
     a_box = *plan.a_slot.box(a_parts), product.adjacent if product.a_along_k else product.m
     b_box = *plan.b_slot.box(b_parts), product.adjacent if product.b_along_k else product.n
-    if product.turned:
+    if plan.c_split:
+        # Boxes of one vector each.
+        c_box = plan.result_lanes, plan.rows * stored // plan.result_lanes, product.n
+    elif product.turned:
         c_box = plan.rows, max(1, stored), product.m
     else:
         c_box = stored, plan.rows, product.n
@@ -176,6 +180,8 @@ def _last(plan: Plan, share: _Shares, pieces: int) -> float:
     """Cycles in which the last results leave: each piece of rows is stored when it is complete."""
     passes = plan.together - plan.spare_passes
     results, stores = passes * share.results, passes * share.c
+    if plan.c_split:
+        return results + share.c * plan.last_vectors * plan.result_lanes / plan.c_columns
     pieces *= passes
     return max(results + stores / pieces, results / pieces + stores)
 

@@ -9,11 +9,12 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
+from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
 from sw.epilogue.side_loads import SideLoad, tile_name, vector_name
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.fit import Collector, Fit
+from sw.passes.fit import Fit
 from sw.passes.plan import Plan
 from sw.stages.stage_graph import (
     Hold,

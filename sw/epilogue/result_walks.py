@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from hw.arch.loops import LoopProgram
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
+from sw.epilogue.collector import Collector
 from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan
+from sw.stages.operand_walks import pass_loop, vector_loops
 from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop, nest, require_loops
-
-if TYPE_CHECKING:
-    from sw.passes.fit import Collector
 
 __all__ = ["ResultWalks", "chain_vector_walk", "vector_walk"]
 
@@ -98,6 +96,8 @@ class ResultWalks:
             If it takes too many loops, or another order than one of loops.
         """
         plan, (first, taken), (row_first, row_count) = self._plan, columns, groups
+        if plan.c_split:
+            return self._split_results(columns, groups)
         step, last = self._vector_rows * self.lanes, ENGINE_LOOPS
         passes = (
             *self._steps(plan.halves * plan.together // plan.c_blocks, plan.col_par),
@@ -126,6 +126,28 @@ class ResultWalks:
             last_level=last,
         )
 
+    def _split_results(self, columns: tuple[int, int], groups: tuple[int, int]) -> Walk:
+        """The order of results of every other PCU column, if two passes at once share a vector.
+
+        Parameters
+        ----------
+        columns, groups : tuple of (int, int)
+            First and number of the PCU columns, and of the row groups, in the slot.
+        """
+        plan, (first, taken), (row_first, row_count) = self._plan, columns, groups
+        step = self.position(plan.col_par + first) - self.position(first)
+        return dataclasses.replace(
+            self._walk,
+            loops=(
+                pass_loop(plan, step, Level.WINDOWS),
+                loop(self._vectors, self._vector_rows * self.lanes),
+                loop(taken, self.position(self._vector_rows)),
+                loop(row_count, self._held * self.lanes),
+            ),
+            offset=self.position(first) + row_first * self._held * self.lanes,
+            access=_PIECES[self._vector_rows],
+        )
+
     def by_rows(self, stored: int) -> Walk:
         """Rows of memory, of some columns, a packet each."""
         loops: tuple[LoopProgram, ...] = (
@@ -142,11 +164,17 @@ class ResultWalks:
                 loop(min(stored, self.lanes), 1),
                 loop(self._rows // self.lanes, self.lanes**2),
             )
+        packet = len(loops) - 2
+        if self._plan.c_split:
+            # A packet has a vector of each row: the last column block has fewer of them.
+            vectors = vector_loops(self._plan, self._column_stride, Level.WINDOWS)
+            loops = (*vectors, *loops[:2])
+            packet = len(loops) - 1
         return dataclasses.replace(
             self._walk,
             loops=loops,
             access=Access.COLUMN if turned else Access.ROW,
-            last_level=Level.ADDRESS + len(loops) - 2,
+            last_level=Level.ADDRESS + packet,
         )
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
+from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer
 from sw.passes.plan import Plan, spread
 from sw.passes.stage import Product
-
-if TYPE_CHECKING:
-    from sw.passes.fit import Collector
 
 __all__ = [
     "SideLoad",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.arch.loops import COUNT_BITS
+from hw.arch.words.pmu_word import ADDRESS_LOOPS
 from sw.passes.plan import Plan
 
 __all__ = ["Unfit", "require_count", "require_fields", "require_units", "unfit"]
@@ -47,6 +48,19 @@ def require_count(noun: str, count: int) -> None:
         raise Unfit(f"Count of {noun} must be {rule}, not {count}", value=count, rule=rule)
 
 
+def require_walk(plan: Plan) -> None:
+    """Refuse a plan whose halves of blocks of B have several packets, in slots of several tiles.
+
+    Raises
+    ------
+    Unfit
+    """
+    loops = 3 + (plan.b_slab > 1) + (plan.lanes // 2 > plan.config.grid_columns)
+    if loops > ADDRESS_LOOPS:
+        rule = f"have at most {ADDRESS_LOOPS} address loops"
+        raise unfit("Walk over the weights of every other PCU column", rule, loops)
+
+
 def require_fields(plan: Plan) -> None:
     """Refuse a plan with a loop count or a stride too large for its field.
 
@@ -72,7 +86,12 @@ def require_fields(plan: Plan) -> None:
     strides = [*plan.a_slot.strides("A", "rows"), *plan.b_slot.strides("B", "columns")]
     if plan.product.b_along_k:
         strides.append(("PCUs' columns of B", plan.col_par, plan.b_slot.distance(packet)))
-    strides.append(("passes over B", plan.passes, plan.b_slot.distance(plan.pass_stride)))
+    step = plan.b_slot.distance(plan.pass_stride)
+    if plan.b_split:
+        require_walk(plan)
+        # From the halves of one pass to the other halves of the next.
+        step += plan.b_slot.block - plan.lanes // 2
+    strides.append(("passes over B", plan.passes, step))
     for noun, iterations, stride in strides:
         if iterations > 1 and stride > most:
             raise Unfit(

@@ -3,82 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
+from hw.numeric.division import ceil_div
+from sw.epilogue.collector import Collector, result_writers
 from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, side_loads
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.passes.plan import Plan, spread
 
 __all__ = [
-    "MERGED",
-    "Collector",
     "Fit",
     "b_shares",
     "column_parts",
     "fit",
     "needed_buffers",
     "pieces",
-    "result_writers",
 ]
 
-#: Most streams merged at a unit's input.
-MERGED = 4
 #: Fewest rows of a slot of C, if a block of rows is divided into several.
 _LEAST_PIECE = 16
-
-
-@dataclasses.dataclass(frozen=True)
-class Collector:
-    """A result writer: the buffer of C for a part of the PCU grid, and the AGCU that stores it.
-
-    Parameters
-    ----------
-    name : str
-        Name of its buffer.
-    agcu : int
-        The AGCU that stores it.
-    first, groups : int
-        First row group, and number of row groups.
-    column, columns : int
-        First PCU column, and number of PCU columns.
-    ports : tuple of (int, int)
-        First and number of the PCU columns that each write engine serves, counted from ``column``;
-        with ``by_rows``, of the row groups, counted from ``first``.
-    by_rows : bool
-        Whether write engines divide row groups instead of PCU columns.
-    """
-
-    name: str
-    agcu: int
-    first: int
-    groups: int
-    column: int
-    columns: int
-    ports: tuple[tuple[int, int], ...]
-    by_rows: bool
-
-    def grid_columns(self, port: int) -> tuple[int, int]:
-        """First and number of the PCU columns whose results come to a write engine."""
-        start, count = self.ports[port]
-        return (self.column, self.columns) if self.by_rows else (self.column + start, count)
-
-    def row_groups(self, port: int) -> tuple[int, int]:
-        """First and number of the row groups whose results come to a write engine."""
-        start, count = self.ports[port]
-        return (self.first + start, count) if self.by_rows else (self.first, self.groups)
-
-    def pcus(self, port: int) -> tuple[tuple[int, int], ...]:
-        """Row groups and columns of the PCUs whose results come to a write engine, in turn."""
-        (column, columns), (group, groups) = self.grid_columns(port), self.row_groups(port)
-        return tuple(
-            (row, across)
-            for across in range(column, column + columns)
-            for row in range(group, group + groups)
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,9 +133,9 @@ def b_shares(plan: Plan) -> tuple[int, ...]:
     """Numbers of AGCUs that may load B, the better one first.
 
     Where A is fetched for each pass, B comes by an AGCU of its own, if there is one. The B of a
-    turned product is small.
+    turned product is small. If two engines read B, both report a freed slot to the one AGCU.
     """
-    if plan.product.turned or plan.side_inputs:
+    if plan.product.turned or plan.side_inputs or plan.b_split:
         return (1,)
     own = 1 < plan.row_par < plan.config.agcu.count and not plan.resident
     return (1, 2) if own else (2, 1)
@@ -229,43 +175,6 @@ def pieces(plan: Plan, named: Mapping[str, int]) -> int:
         if not plan.rows % (count * step)
     )
     return next(fitting, 1)
-
-
-def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
-    """Result writers of a plan, as many over its rows and over its columns."""
-    found = []
-    parts = itertools.product(spread(plan.row_par, over[0]), spread(plan.col_par, over[1]))
-    for number, ((first, groups), (column, columns)) in enumerate(parts):
-        sources = groups * columns
-        by_rows = False
-        if sources <= MERGED:
-            ports: tuple[tuple[int, int], ...] = ((0, columns),)
-        elif sources <= 2 * MERGED and groups > 1:
-            by_rows = True
-            ports = tuple(spread(groups, 2))
-        elif sources <= 2 * MERGED:
-            # Each writes whole vectors of columns.
-            whole = max(1, plan.result_lanes // plan.config.grid_columns)
-            ports = tuple(
-                (start * whole, count * whole) for start, count in spread(columns // whole, 2)
-            )
-        else:
-            raise Unfit(
-                f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}",
-                value=sources,
-                rule=f"at most {2 * MERGED} PCUs a PMU",
-            )
-        most = max(count for _, count in ports) * (columns if by_rows else groups)
-        if most > MERGED:
-            raise Unfit(
-                f"Results of {most} PCUs must be merged at one input, which takes {MERGED}",
-                value=most,
-                rule=f"at most {MERGED} PCUs an input",
-            )
-        found.append(
-            Collector(f"c{number}", number, first, groups, column, columns, ports, by_rows)
-        )
-    return tuple(found)
 
 
 def _slots(
@@ -315,7 +224,17 @@ def needed_buffers(
             )
             for group in range(plan.row_par)
         ),
-        Buffer("b", plan.b_bytes, *b_slots, b_parts, True, plan.pass_columns / cycles, blocks[1]),
+        Buffer(
+            "b",
+            plan.b_bytes,
+            *b_slots,
+            b_parts,
+            True,
+            plan.pass_columns / cycles,
+            blocks[1],
+            readers=1 + plan.b_split,
+            reports=1 + plan.b_split,
+        ),
         *(
             Buffer(
                 each.name,
@@ -361,6 +280,11 @@ def _try(
 ) -> Fit:
     agcus = plan.config.agcu.count
     collectors, parts = result_writers(plan, collect), pieces(plan, named)
+    own = a_agcus - b_parts
+    if own and not plan.side_inputs and not plan.one_operand:
+        # A leaves the AGCUs of B to it if none of the others then loads more groups.
+        most = [ceil_div(plan.row_par, each) for each in (own, a_agcus)]
+        a_agcus = own if most[0] == most[1] else a_agcus
     shares = _shares(plan, a_parts, a_agcus)
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts))
     if agcus == 2 and not plan.side_inputs:
@@ -383,7 +307,7 @@ def _try(
         _level(homes, [f"a{group}" for group in range(first, first + groups)])
     for side in sides:
         _level(homes, side.holds)
-    _require_credits(homes["b"].slots)
+    _require_credits(homes["b"].slots * (1 + plan.b_split))
     return Fit(homes, shares, a_parts, b_agcus, collectors, parts, slowdown, sides)
 
 

@@ -41,6 +41,8 @@ class Buffer:
         columns, two rows if it is not.
     readers : int
         Read engines that empty it.
+    reports : int
+        Token outputs per write engine, each for a read engine.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Buffer:
     rate: float
     alignment: int = 2
     readers: int = 1
+    reports: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +160,7 @@ def _fits(config: ChipConfig, room: list[Buffer]) -> bool:
         len(room) <= _PORTS
         and sum(each.writers for each in room) <= _PORTS
         and sum(each.readers for each in room) <= _PORTS
-        and sum(each.writers for each in room if each.tokens) <= _PORTS
+        and sum(each.writers * each.reports for each in room if each.tokens) <= _PORTS
         and _bases(config, room, least)[-1] <= config.pmu.capacity_bytes
     )
 
@@ -205,4 +208,4 @@ def _settle(config: ChipConfig, pmu: int, room: list[Buffer]) -> Iterator[tuple[
         yield each.name, Home(pmu, number, base, slots[each.name], writer, reader, token)
         writer += each.writers
         reader += each.readers
-        token += each.writers if each.tokens else 0
+        token += each.writers * each.reports if each.tokens else 0

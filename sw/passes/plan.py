@@ -7,12 +7,16 @@ import functools
 import itertools
 
 from hw.arch.config import ChipConfig
+from hw.arch.loops import COUNT_SHIFT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.passes.stage import Product
 from sw.stages.operand_slot import OperandSlot
 
-__all__ = ["Plan", "fewest_rows", "spread"]
+__all__ = ["MOST_BLOCKS", "Plan", "fewest_rows", "spread"]
+
+#: Column blocks of which the last may have a pass less: the count of its loop is shifted.
+MOST_BLOCKS = 2 + 2**COUNT_SHIFT.high - 1
 
 
 def spread(count: int, over: int) -> list[tuple[int, int]]:
@@ -175,14 +179,14 @@ class Plan:
     def c_blocks(self) -> int:
         """Slots of C per column block: one per half if that is whole vectors, or rows of memory."""
         if self.grouped:
-            return self.passes
+            return 1 if self.c_split else self.passes
         whole = self.product.turned or not self.pass_columns % self.result_lanes
         return self.halves if self.passes == 1 and whole else 1
 
     @property
     def c_slots(self) -> int:
         """Slots of C per block of rows."""
-        return self.col_blocks * self.c_blocks - self.spare_passes
+        return self.col_blocks * self.c_blocks - (0 if self.c_split else self.spare_passes)
 
     @property
     def c_columns(self) -> int:
@@ -279,6 +283,25 @@ class Plan:
         return self.col_blocks * self.passes - ceil_div(self.product.n, self.pass_stride)
 
     @property
+    def b_split(self) -> bool:
+        """Whether a vector of a row of B is divided between two passes at once."""
+        across = self.grouped and not self.product.b_along_k
+        return across and self.pass_columns % self.lanes > 0
+
+    @property
+    def c_split(self) -> bool:
+        """Whether a vector of a row of C is divided between two passes at once."""
+        return self.grouped and self.pass_columns % self.result_lanes > 0
+
+    @property
+    def last_vectors(self) -> int:
+        """Vectors of a row of C that are stored of the last column block, if one is `c_split`."""
+        if self.col_blocks > MOST_BLOCKS:
+            return self.columns // self.result_lanes
+        last = self.product.n - (self.col_blocks - 1) * self.columns
+        return ceil_div(last, self.result_lanes)
+
+    @property
     def panel_reads(self) -> int:
         """Times that a row block's panel of A is read."""
         return self.col_blocks if self.grouped else self.all_passes
@@ -319,12 +342,14 @@ class Plan:
 
         A slot may then have only some of the rows.
         """
-        return self.grouped or (self.passes == 1 and self.halves == self.c_blocks)
+        if self.grouped:
+            return not self.c_split
+        return self.passes == 1 and self.halves == self.c_blocks
 
     @property
     def cut(self) -> bool:
         """Whether result packets have `packet_rows` rows instead of those of a whole pass."""
-        return self.one_pass or self.product.epilogue is not None
+        return self.grouped or self.one_pass or self.product.epilogue is not None
 
     def block_bytes(self, form: Format, groups: int, columns: int, pieces: int) -> int:
         """Bytes per slot of C, or of a tile of a format beside it.

@@ -16,12 +16,13 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.epilogue.collector import MERGED, result_writers
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.language import Schedule
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit, require_fields, unfit
-from sw.passes.fit import MERGED, Fit, column_parts, needed_buffers, pieces, result_writers
+from sw.passes.fit import Fit, column_parts, needed_buffers, pieces
 from sw.passes.plan import Plan
 from sw.prologue.computed_product import ComputedProduct, Operand
 from sw.prologue.lane_chains import LaneChains, packet_elements
@@ -163,7 +164,8 @@ def _plans(
             continue
         for a_slab, b_slab in slabs:
             plan = dataclasses.replace(first, a_slab=a_slab, b_slab=b_slab)
-            if a_slab != b_slab or plan.halves > 1 or plan.tiles * plan.lanes != work.product.k:
+            split = plan.b_split or plan.c_split or plan.halves > 1
+            if a_slab != b_slab or split or plan.tiles * plan.lanes != work.product.k:
                 continue
             for resident in (True, False):
                 yield dataclasses.replace(plan, resident=resident)

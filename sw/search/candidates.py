@@ -10,17 +10,12 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.loops import COUNT_SHIFT
 from hw.numeric.division import ceil_div
-from sw.passes.plan import Plan, fewest_rows
+from sw.passes.plan import MOST_BLOCKS, Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
 
 __all__ = ["plans_of", "require_grid"]
-
-
-#: Column blocks of which the last may have a pass less: the count of its loop is shifted.
-_MOST_BLOCKS = 2 + 2**COUNT_SHIFT.high - 1
 
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
@@ -33,13 +28,28 @@ def _widths(product: Product, config: ChipConfig) -> list[int]:
     """Columns that a PCU grid may have."""
     # The columns of a pass are loaded in one box.
     most = min(config.pcu_count, MAX_MODULUS, MAX_BOX // config.grid_columns)
-    # The weights of a pass are whole vectors of a row of B, or a part that divides a vector.
+    # The weights of a pass are whole vectors of a row of B, a part that divides a vector, or, if
+    # two passes run at once, whole vectors and a half.
     lanes = config.width_bits // product.fmt.bits
     return [
         each
         for each in range(1, most + 1)
-        if not each & (each - 1) or not each * config.grid_columns % lanes
+        if not each & (each - 1)
+        or not each * config.grid_columns % lanes
+        or _paired(product, config, each)
     ]
+
+
+def _paired(product: Product, config: ChipConfig, col_par: int) -> bool:
+    """Whether two passes at once are whole vectors, but one of them is not."""
+    width, result = col_par * config.grid_columns, config.width_bits // product.out.bits
+    lanes = max(config.width_bits // product.fmt.bits, result)
+    if product.turned or product.epilogue is not None or product.segments > 1:
+        return False
+    if width < lanes or not width % lanes or 2 * width % lanes or 2 * width > MAX_BOX:
+        return False
+    # The writers of C take the results of every other PCU.
+    return not width % result or result == 2 * config.grid_columns
 
 
 def require_grid(product: Product, config: ChipConfig, constraints: Constraints) -> None:
@@ -90,44 +100,75 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
 def plans_of(
     product: Product, config: ChipConfig, constraints: Constraints
 ) -> Iterator[tuple[Plan, list[tuple[int, int]]]]:
-    """Plans to try, by groups: one with the longest slabs, and the slabs of A and of B of all."""
+    """Plans to try, by groups: one with the longest slabs, and the slabs of A and of B of all.
+
+    A grid whose passes end within a vector has more streams and longer stores, so it is tried if
+    its tiles take fewer cycles than those of all other grids.
+    """
+    grids = _grids(product, config, constraints)
+    fewest: int | None = None
+    for grid in grids:
+        if not _paired(product, config, grid[1]):
+            for plan, slabs in _plans_on(grid, product, config, constraints):
+                fewest = min(plan.grid_cycles, fewest or plan.grid_cycles)
+                yield plan, slabs
+    for grid in grids:
+        if _paired(product, config, grid[1]):
+            for plan, slabs in _plans_on(grid, product, config, constraints):
+                if fewest is None or plan.grid_cycles < fewest:
+                    yield plan, slabs
+
+
+def _plans_on(
+    grid: tuple[int, int], product: Product, config: ChipConfig, constraints: Constraints
+) -> Iterator[tuple[Plan, list[tuple[int, int]]]]:
+    """The plans of `plans_of` on a PCU grid."""
+    for shape, columns in _shapes(grid, product, config, constraints):
+        lanes = config.width_bits // product.fmt.bits
+        covers = ceil_div(product.adjacent, lanes)
+        for tiles, slabs in _slabs(covers, lanes, constraints).items():
+            whole = tiles * product.segments, tiles, tiles
+            plan = Plan(product, config, shape[0], grid[1], *shape[1:], *columns, *whole, True)
+            if not _paired(product, config, grid[1]):
+                yield plan, slabs
+            grouped = _grouped(plan)
+            if grouped is not None:
+                yield grouped, slabs
+
+
+def _shapes(
+    grid: tuple[int, int], product: Product, config: ChipConfig, constraints: Constraints
+) -> Iterator[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+    """Row groups, their rows and blocks of rows; passes, halves and blocks of columns."""
+    row_par, col_par = grid
     lanes = config.width_bits // product.fmt.bits
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
     row_tile = min(constraints.row_tile or product.m, product.m)
     column_tile = min(constraints.column_tile or MAX_BOX, product.n)
-    covers = ceil_div(product.adjacent, lanes)
-    for row_par, col_par in _grids(product, config, constraints):
-        least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
-        shapes = set()
-        for count in _block_counts(least_blocks):
-            rows = ceil_div(product.m, row_par * count)
-            unit = _row_unit(product, config)
-            if unit > 1:
-                rows = ceil_div(rows, unit) * unit
-                if product.turned and constraints.row_tile and row_par * rows > max(row_tile, unit):
-                    continue
-            elif row_par == 1 and config.agcu.count > 1 and rows > 1:
-                rows += rows & 1
-            if product.epilogue is not None:
-                rows = ceil_div(rows, product.epilogue.rows) * product.epilogue.rows
-            least_rows = min(fewest_rows(config), 16)
-            if rows > most_rows or (count > least_blocks and rows < least_rows):
+    least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
+    shapes = set()
+    for count in _block_counts(least_blocks):
+        rows = ceil_div(product.m, row_par * count)
+        unit = _row_unit(product, config)
+        if unit > 1:
+            rows = ceil_div(rows, unit) * unit
+            if product.turned and constraints.row_tile and row_par * rows > max(row_tile, unit):
                 continue
-            groups = min(row_par, ceil_div(product.m, rows))
-            shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
+        elif row_par == 1 and config.agcu.count > 1 and rows > 1:
+            rows += rows & 1
+        if product.epilogue is not None:
+            rows = ceil_div(rows, product.epilogue.rows) * product.epilogue.rows
+        least_rows = min(fewest_rows(config), 16)
+        if rows > most_rows or (count > least_blocks and rows < least_rows):
+            continue
+        groups = min(row_par, ceil_div(product.m, rows))
+        shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
+    if _paired(product, config, col_par):
+        width = 2 * col_par * config.grid_columns
+        across = [(2, 1, ceil_div(product.n, width))]
+    else:
         across = _columns(config, col_par, lanes, column_tile, product)
-        for groups, rows, blocks in sorted(shapes):
-            for columns, (tiles, slabs) in itertools.product(
-                across, _slabs(covers, lanes, constraints).items()
-            ):
-                shape = groups, col_par, rows, blocks
-                plan = Plan(
-                    product, config, *shape, *columns, tiles * product.segments, tiles, tiles, True
-                )
-                yield plan, slabs
-                grouped = _grouped(plan)
-                if grouped is not None:
-                    yield grouped, slabs
+    yield from itertools.product(sorted(shapes), across)
 
 
 def _grouped(plan: Plan) -> Plan | None:
@@ -137,9 +178,11 @@ def _grouped(plan: Plan) -> Plan | None:
         return None
     if product.segments > 1:
         return None
-    # A vector of results has rows of one pass, and a slot of C the columns of one.
+    # A vector of results has rows of one pass, and a slot of C whole vectors.
     rows = ceil_div(plan.rows, plan.out_rows) * plan.out_rows
-    if plan.pass_stride != plan.pass_columns or plan.pass_columns % plan.result_lanes:
+    paired = _paired(product, config, plan.col_par)
+    whole = plan.pass_stride == plan.pass_columns and not plan.pass_columns % plan.result_lanes
+    if not whole and not paired:
         return None
     groups = min(plan.row_par, ceil_div(product.m, rows))
     blocks = ceil_div(product.m, groups * rows)
@@ -147,9 +190,9 @@ def _grouped(plan: Plan) -> Plan | None:
     if spare := found.spare_passes:
         # A last column block that is shorter has one pass less, or is the second. Passes are then
         # a loop of their own, beside those over tiles and within a pass.
-        if plan.col_blocks > 2 and (spare > 1 or plan.col_blocks > _MOST_BLOCKS):
+        if plan.col_blocks > 2 and (spare > 1 or plan.col_blocks > MOST_BLOCKS):
             return None
-        if not product.b_along_k and plan.pass_columns > plan.lanes:
+        if not product.b_along_k and plan.pass_columns > plan.lanes and not paired:
             return None
     return found if plan.passes * rows <= config.pcu.accumulator_rows else None
 

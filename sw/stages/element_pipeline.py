@@ -17,9 +17,9 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.epilogue.collector import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
-from sw.passes.fit import MERGED
 from sw.prologue.lane_chains import LaneChains, packet_elements
 from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Region

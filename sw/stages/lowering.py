@@ -63,7 +63,7 @@ def _pmu(graph: StageGraph, homes: Mapping[str, Home], pmu: int) -> PmuProgram:
     readers: list[EngineProgram | None] = [None] * len(PmuOutput)
     tokens = [TokenSource.OFF] * len(PmuOutput)
     indexed: IndexProgram | None = None
-    fed = {sink for name, _ in graph.of(Load) for sink in graph.sinks(name)}
+    fed = {sink: load.readers for name, load in graph.of(Load) for sink in graph.sinks(name)}
     for name, hold in graph.of(Hold):
         home = homes[name]
         if home.pmu != pmu:
@@ -71,8 +71,8 @@ def _pmu(graph: StageGraph, homes: Mapping[str, Home], pmu: int) -> PmuProgram:
         indexed = indexed or hold.indexed
         for number, walk in enumerate(hold.writes):
             writers[home.writer + number] = _engine(hold, home, walk)
-            if Socket(name, number) in fed:
-                tokens[home.token + number] = _READERS[home.reader]
+            for reader in range(fed.get(Socket(name, number), 0)):
+                tokens[home.token + number + reader] = _READERS[home.reader + reader]
         for number, walk in enumerate(hold.reads):
             readers[home.reader + number] = _engine(hold, home, walk)
     return PmuProgram(
@@ -94,14 +94,15 @@ def _agcu(
     for name, load in graph.of(Load):
         if load.agcu == agcu:
             lists = ((load.descriptor, load.argument, load.loops), *load.following)
-            waits = (Wait(load.port, load.slots * load.takers),)
+            waits = (Wait(load.port, load.slots * load.takers * load.readers),)
             first, *following = (
                 IssuerProgram(len(descriptors) + number, loops, waits, load.index)
                 for number, (_, _, loops) in enumerate(lists)
             )
             loads[load.stream] = dataclasses.replace(first, following=tuple(following))
             descriptors += [(descriptor, argument) for descriptor, argument, _ in lists]
-            credits[load.port] = sum(homes[sink.stage].slots for sink in graph.sinks(name))
+            slots = sum(homes[sink.stage].slots for sink in graph.sinks(name))
+            credits[load.port] = slots * load.readers
     for _, store in graph.of(Store):
         if store.agcu == agcu:
             stores += [None] * (store.stream + 1 - len(stores))
@@ -140,8 +141,9 @@ def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:
         load = graph.stages[first]
         if isinstance(load, Load):
             tokens = (
-                Pin(f"pmu{homes[each.stage].pmu}", homes[each.stage].token + each.port)
+                Pin(f"pmu{homes[each.stage].pmu}", homes[each.stage].token + each.port + reader)
                 for each in stream.sinks
+                for reader in range(load.readers)
             )
             pins = tuple((each, load.slots) for each in tokens)
             port = Pin(f"agcu{load.agcu}", load.port)

@@ -10,10 +10,13 @@ from sw.stages.walk_loops import loop, nest
 
 __all__ = [
     "access_of",
+    "half_columns",
     "pass_loop",
+    "split_loops",
     "stationary_loops",
     "streaming_loops",
     "tile_loop",
+    "vector_loops",
     "written_part",
 ]
 
@@ -95,3 +98,46 @@ def stationary_loops(
         width = min(slot.lanes, lines)
         groups = [(lines // width, slot.block), (width // packet, packet)]
     return *outer, *nest(*groups), LoopProgram(packet, stride=slot.line_stride)
+
+
+def half_columns(plan: Plan, half: int) -> list[int]:
+    """Grid columns whose weights lie in one half of the blocks in the first of two passes."""
+    unit = plan.lanes // 2 // plan.config.grid_columns
+    return [each for each in range(plan.col_par) if each // unit % 2 == half]
+
+
+def split_loops(plan: Plan, half: int, *outer: LoopProgram) -> tuple[LoopProgram, ...]:
+    """Loops that read the weights of `half_columns`, in two passes: from one half of blocks each.
+
+    A pass has an odd number of half blocks, so the second one takes the other halves.
+    """
+    slot, packet, unit = plan.b_slot, plan.config.grid_columns, plan.lanes // 2
+
+    def position(number: int) -> int:
+        return number // 2 * slot.block + number % 2 * unit
+
+    step = position(plan.pass_columns // unit + half) - position(half)
+    inner = unit // packet
+    loops = nest((len(half_columns(plan, half)) // inner, slot.block), (inner, packet))
+    passes = pass_loop(plan, step, Level.WINDOWS)
+    return *outer, passes, *loops, LoopProgram(packet, stride=slot.line_stride)
+
+
+def vector_loops(
+    plan: Plan, stride: int, outer: int, inner: int = Level.ADDRESS
+) -> tuple[LoopProgram, LoopProgram]:
+    """Loops over the vectors of a row of a column block, of which the last block has fewer.
+
+    Parameters
+    ----------
+    plan : Plan
+    stride : int
+    outer, inner : int
+        Positions of the loop over column blocks and of the first one of these.
+    """
+    every, last = plan.c_columns // plan.result_lanes, plan.last_vectors
+    if plan.col_blocks == 1 or last == every:
+        return LoopProgram(), loop(last, stride)
+    # The last block takes one step of the first loop, whose vectors it has.
+    steps = _last_shorter(2, last * stride, plan.col_blocks, 1, Level(outer))
+    return steps, LoopProgram(last, stride=stride, slope=every - 2 * last, outer=inner)

@@ -9,17 +9,21 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.words.pmu_word import Level
 from sw.array_spec import ArraySpec
+from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue_graph import EpilogueGraph
 from sw.epilogue.result_walks import ResultWalks
-from sw.passes.fit import Collector, Fit
+from sw.passes.fit import Fit
 from sw.passes.plan import Plan
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.operand_walks import (
     access_of,
+    half_columns,
     pass_loop,
+    split_loops,
     stationary_loops,
     streaming_loops,
     tile_loop,
+    vector_loops,
     written_part,
 )
 from sw.stages.stage_graph import (
@@ -119,14 +123,21 @@ class _Builder:
                     fmt=plan.product.fmt,
                     weight_fmt=plan.product.b_fmt,
                     out=plan.product.out,
-                    weight=FilterProgram(plan.col_par, column),
-                    packet_vectors=int(plan.one_pass),
+                    weight=FilterProgram(len(columns), number),
+                    packet_vectors=int(plan.cut),
                     by_group=plan.grouped,
                 )
             )
+            for columns in self._weight_columns()
+            for number, column in enumerate(columns)
             for group in range(plan.row_par)
-            for column in range(plan.col_par)
         }
+
+    def _weight_columns(self) -> list[list[int]]:
+        """Grid columns of each stream of weights: one, or one for each half of the blocks of B."""
+        if self.plan.b_split:
+            return [half_columns(self.plan, half) for half in (0, 1)]
+        return [list(range(self.plan.col_par))]
 
     def _join(self, name: str, sources: list[Socket], sinks: list[Socket]) -> None:
         self.streams.append(Stream(name, tuple((each, 1) for each in sources), tuple(sinks)))
@@ -235,40 +246,45 @@ class _Builder:
             self._load_b(agcu, part)
             self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b", part)])
         again = loop(plan.passes // plan.together, slot.distance(plan.pass_stride))
+        inside, nests = self._weight_loops()
+        reads = tuple(
+            Walk(
+                loops,
+                offset=number * plan.lanes // 2,
+                access=access_of(slot),
+                launches=launches,
+                windows=windows,
+                repeats=LoopProgram(plan.row_blocks) if plan.b_kept else again,
+                slots=slots,
+                last_level=Level.ADDRESS + len(loops) - 1,
+                # The weights of a tile for all passes at once end a group.
+                final_level=Level.ADDRESS + inside if plan.grouped else None,
+            )
+            for number, loops in enumerate(nests)
+        )
+        element = plan.product.fmt.bits // 8
+        self.stages["b"] = Hold(plan.b_bytes, element, tuple(writes), reads)
+        for number, columns in enumerate(self._weight_columns()):
+            sinks = [
+                Socket(pcu_name(group, column), PcuInput.WEIGHT)
+                for group in range(plan.row_par)
+                for column in columns
+            ]
+            name = f"weights{number}" if plan.b_split else "weights"
+            self._join(name, [Socket("b", number)], sinks)
+
+    def _weight_loops(self) -> tuple[int, list[tuple[LoopProgram, ...]]]:
+        """Loops outside those over the weights of a tile, and the loops of each read of B."""
+        plan, slot = self.plan, self.plan.b_slot
         tiles = tile_loop(slot, plan.b_slabs, plan.spare_tiles)
         outer = () if tiles == LoopProgram() else (tiles,)
         inside, lines = len(outer), plan.together * plan.pass_columns
+        if plan.b_split:
+            return inside, [split_loops(plan, half, *outer) for half in (0, 1)]
         if plan.spare_passes:
             distance, lines = slot.distance(plan.pass_columns), plan.pass_columns
             outer = (*outer, pass_loop(plan, distance, Level.WINDOWS))
-        loops = stationary_loops(slot, outer, lines, plan.config.grid_columns)
-        read = Walk(
-            loops,
-            access=access_of(slot),
-            launches=launches,
-            windows=windows,
-            repeats=LoopProgram(plan.row_blocks) if plan.b_kept else again,
-            slots=slots,
-            last_level=Level.ADDRESS + len(loops) - 1,
-            # The weights of a tile for all passes at once end a group.
-            final_level=Level.ADDRESS + inside if plan.grouped else None,
-        )
-        element = plan.product.fmt.bits // 8
-        self.stages["b"] = Hold(plan.b_bytes, element, tuple(writes), (read,))
-        self._weights()
-
-    def _weights(self) -> None:
-        """Stream of weights to all PCUs."""
-        plan = self.plan
-        self._join(
-            "weights",
-            [Socket("b")],
-            [
-                Socket(pcu_name(group, column), PcuInput.WEIGHT)
-                for group in range(plan.row_par)
-                for column in range(plan.col_par)
-            ],
-        )
+        return inside, [stationary_loops(slot, outer, lines, plan.config.grid_columns)]
 
     def _load_b(self, agcu: int, part: int) -> None:
         plan, slot = self.plan, self.plan.b_slot
@@ -282,7 +298,13 @@ class _Builder:
             _terms(slot, plan.b_slabs // plan.product.segments),
         )
         self.stages[f"b_load{agcu}"] = Load(
-            agcu, _stream(agcu, 1), tensor, number, loops, self.b_port
+            agcu,
+            _stream(agcu, 1),
+            tensor,
+            number,
+            loops,
+            self.b_port,
+            readers=1 + plan.b_split,
         )
 
     def _c(self, collector: Collector) -> None:
@@ -319,7 +341,14 @@ class _Builder:
         store = f"{collector.name}_store"
         columns = [(plan.col_blocks, plan.columns), (plan.c_blocks, plan.pass_columns)]
         if plan.grouped:
-            columns = [(plan.c_slots, plan.pass_columns)]
+            columns = [(plan.c_slots, plan.c_columns)]
+        boxes = [self._boxes_along(count, 0, step) for count, step in columns]
+        if plan.c_split:
+            stored = plan.result_lanes
+            boxes += (
+                BoxLoop(each.base, 0, each.stride, each.slope, each.outer, each.shift)
+                for each in vector_loops(plan, stored, 1, 2)
+            )
         self.stages[store] = Store(
             collector.agcu,
             0,
@@ -331,7 +360,7 @@ class _Builder:
             ),
             (
                 self._boxes_along(plan.row_blocks, 1, plan.block_rows),
-                *(self._boxes_along(count, 0, step) for count, step in columns),
+                *boxes,
                 self._boxes_along(pieces, 1, rows),
                 self._boxes_along(collector.groups, 1, plan.rows),
             ),

@@ -23,9 +23,9 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.array_spec import ArraySpec
+from sw.epilogue.collector import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
-from sw.passes.fit import MERGED
 from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region

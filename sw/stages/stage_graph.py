@@ -119,9 +119,10 @@ class Load(_Transfer):
         Slots that a box fills in a buffer.
     takers : int
         Buffers that take each box; the next ones take the next box.
+    readers : int
+        Read engines of a buffer that report that they have left a slot.
     index : int
-        Dimension of the tensor whose coordinate each box takes from the stream that ends at the
-        load; 0: none.
+        Dimension whose coordinate each box takes from the stream that ends at the load; 0: none.
     following : tuple of (Descriptor, int, tuple of BoxLoop)
         Tensors that are loaded after it, one after the other: descriptor, argument and loops.
     """
@@ -129,6 +130,7 @@ class Load(_Transfer):
     port: int
     slots: int = 1
     takers: int = 1
+    readers: int = 1
     index: int = 0
     following: tuple[tuple[Descriptor, int, tuple[BoxLoop, ...]], ...] = ()
 
@@ -140,8 +142,7 @@ class Store(_Transfer):
     Parameters
     ----------
     index : int
-        Dimension of the tensor whose coordinate each box takes from the stream that ends at the
-        store's port 1; 0: none.
+        Dimension whose coordinate each box takes from the stream that ends at port 1; 0: none.
     """
 
     index: int = 0

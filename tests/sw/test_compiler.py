@@ -209,7 +209,10 @@ def test_refusals_of_schedules():
             tw.Schedule(row_par={"c": 9}),
             "row_par x col_par of `c` must be at most the chip's 8 PCUs",
         ),
-        (tw.Schedule(col_par={"c": 3}), "col_par of `c` must be one of 1, 2, 4, 6, 8, not 3"),
+        (
+            tw.Schedule(col_par={"c": 9}),
+            "col_par of `c` must be one of 1, 2, 3, 4, 5, 6, 7, 8, not 9",
+        ),
         (tw.Schedule(place={"c": "pcu[0, :]"}), "Schedule.place of `c` is not supported"),
         (tw.Schedule(sum_par={"c": 2}), "Schedule.sum_par of `c` is not supported"),
         (tw.Schedule(tile={"kk": 2}), "Schedule.tile has `kk`"),

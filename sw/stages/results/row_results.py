@@ -16,8 +16,8 @@ from hw.arch.pcu import PcuOutput
 from hw.arch.words.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
+from sw.epilogue.collector import MERGED
 from sw.passes.field_limits import unfit
-from sw.passes.fit import MERGED
 from sw.stages.pipeline import pcu_name
 from sw.stages.row_frame import RowFrame
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of

@@ -128,7 +128,7 @@ EDGES = [
         {"M": 4, "N": 600, "K": 4},
         "bf16",
         {"col_par": {"c": 16}},
-        "col_par of `c` must be one of 1, 2, 4, 6, 8, not 16",
+        "col_par of `c` must be one of 1, 2, 3, 4, 6, 8, not 16",
     ),
     (
         "one AGCU, one track",

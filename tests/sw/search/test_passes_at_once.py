@@ -94,6 +94,8 @@ def test_passes_at_once_are_whole_vectors_within_the_accumulators():
     assert plans and all("passes at once" in each.describe() for each in plans)
     for each in plans:
         assert each.passes * each.rows <= config.pcu.accumulator_rows
-        assert not each.rows % each.out_rows and not each.pass_columns % each.lanes
+        assert not each.rows % each.out_rows and not each.columns % each.lanes
+        # Two passes share a vector of B, or none do.
+        assert each.pass_columns % each.lanes in (0, each.lanes // 2 * (each.passes == 2))
         columns = each.all_passes * each.pass_columns
         assert each.product.n <= columns < each.product.n + each.pass_columns

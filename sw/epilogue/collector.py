@@ -1,0 +1,131 @@
+"""Result writers of a product: which PCUs send their results to which buffer of C."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from hw.numeric.division import ceil_div
+from sw.passes.field_limits import Unfit
+from sw.passes.plan import Plan, spread
+
+__all__ = ["MERGED", "Collector", "result_writers"]
+
+#: Most streams merged at a unit's input.
+MERGED = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Collector:
+    """A result writer: the buffer of C for a part of the PCU grid, and the AGCU that stores it.
+
+    Parameters
+    ----------
+    name : str
+        Name of its buffer.
+    agcu : int
+        The AGCU that stores it.
+    first, groups : int
+        First row group, and number of row groups.
+    column, columns : int
+        First PCU column, and number of PCU columns.
+    ports : tuple of (int, int)
+        First and number of the PCU columns that each write engine serves, counted from ``column``;
+        with ``by_rows``, of the row groups, counted from ``first``.
+    by_rows : bool
+        Whether write engines divide row groups instead of PCU columns.
+    step : int
+        Distance between the PCU columns of a write engine.
+    """
+
+    name: str
+    agcu: int
+    first: int
+    groups: int
+    column: int
+    columns: int
+    ports: tuple[tuple[int, int], ...]
+    by_rows: bool
+    step: int = 1
+
+    def grid_columns(self, port: int) -> tuple[int, int]:
+        """First and number of the PCU columns whose results come to a write engine."""
+        start, count = self.ports[port]
+        return (self.column, self.columns) if self.by_rows else (self.column + start, count)
+
+    def row_groups(self, port: int) -> tuple[int, int]:
+        """First and number of the row groups whose results come to a write engine."""
+        start, count = self.ports[port]
+        return (self.first + start, count) if self.by_rows else (self.first, self.groups)
+
+    def pcus(self, port: int) -> tuple[tuple[int, int], ...]:
+        """Row groups and columns of the PCUs whose results come to a write engine, in turn."""
+        (column, columns), (group, groups) = self.grid_columns(port), self.row_groups(port)
+        return tuple(
+            (row, across)
+            for across in range(column, column + columns * self.step, self.step)
+            for row in range(group, group + groups)
+        )
+
+
+def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
+    """The result writers of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    over : tuple of (int, int)
+        Result writers over which row groups and PCU columns are spread.
+
+    Raises
+    ------
+    Unfit
+        If one takes the results of more PCUs than it has inputs for.
+    """
+    found = []
+    parts = itertools.product(spread(plan.row_par, over[0]), spread(plan.col_par, over[1]))
+    for number, ((first, groups), (column, columns)) in enumerate(parts):
+        sources = groups * columns
+        by_rows = False
+        if plan.c_split:
+            # The results of every other PCU column lie in one half of vectors in the first pass,
+            # and in the other one in the second.
+            ports: tuple[tuple[int, int], ...] = ((0, ceil_div(columns, 2)), (1, columns // 2))
+        elif sources <= MERGED:
+            ports = ((0, columns),)
+        elif sources <= 2 * MERGED and groups > 1:
+            by_rows = True
+            ports = tuple(spread(groups, 2))
+        elif sources <= 2 * MERGED:
+            # Each writes whole vectors of columns.
+            whole = max(1, plan.result_lanes // plan.config.grid_columns)
+            ports = tuple(
+                (start * whole, count * whole) for start, count in spread(columns // whole, 2)
+            )
+        else:
+            raise Unfit(
+                f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}",
+                value=sources,
+                rule=f"at most {2 * MERGED} PCUs a PMU",
+            )
+        most = max(count for _, count in ports) * (columns if by_rows else groups)
+        if most > MERGED:
+            raise Unfit(
+                f"Results of {most} PCUs must be merged at one input, which takes {MERGED}",
+                value=most,
+                rule=f"at most {MERGED} PCUs an input",
+            )
+        found.append(
+            Collector(
+                f"c{number}",
+                number,
+                first,
+                groups,
+                column,
+                columns,
+                ports,
+                by_rows,
+                step=2 if plan.c_split else 1,
+            )
+        )
+    return tuple(found)
