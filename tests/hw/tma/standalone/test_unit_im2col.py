@@ -36,9 +36,9 @@ _C, _W, _H, _N, _TAPS = 16, 6, 5, 2, 3
         pytest.param(512, {"latency": 5, "stall": 0.9}, marks=pytest.mark.slow),
     ],
 )
-def test_random_columns_of_a_scratchpad_are_those_of_numpy(width_bits, memory, seed, draws):
+def test_random_columns_of_a_scratchpad_are_those_of_numpy(width_bits, memory, seed):
     rng = random.Random(seed)
-    capacity, count = 8192, draws(10, 24)
+    capacity, count = 8192, 24
     half = capacity // 2
     data = random_bytes(seed, _WRITTEN[1])
     bench = UnitBench(
