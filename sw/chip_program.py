@@ -105,11 +105,12 @@ class ChipProgram:
         chip = self.config
         if tile is None:
             return 0
-        layout = tile_layout(chip, kind)
-        word = tile.vectors.pack() << layout["vectors"].offset
-        word |= tile.tokens.pack() << layout["tokens"].offset
-        unit = kind.pack(tile.unit, chip) if tile.unit else 0
-        return word | unit << layout["unit"].offset
+        words = {
+            "vectors": tile.vectors.pack(),
+            "tokens": tile.tokens.pack(),
+            "unit": kind.pack(tile.unit, chip) if tile.unit else 0,
+        }
+        return tile_layout(chip, kind).pack(words)
 
     @classmethod
     def unpack(cls, config: ChipConfig, raw: bytes) -> ChipProgram:

@@ -24,12 +24,16 @@ from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
+from sw.passes.choices import constraints_of
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
+from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
+from sw.search.held_up import cycles_apart, held_up
+from sw.stages.recognised import recognised
 
 __all__ = ["compile_kernel"]
 
@@ -79,8 +83,20 @@ def compile_kernel(
     whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
     texts = run_passes(KERNEL_PASSES, whole)
     known = known or KnownParts()
+    clear = next(_held_up(whole), None)
+    if clear is not None and (found := _without_chains(whole, place_seed, texts, known)):
+        return dataclasses.replace(found, notes=(*found.notes, clear))
     compiled = _compiled(whole, place_seed, texts, known)
-    return _without_chains(whole, compiled, place_seed, texts, known) or compiled
+    if clear is not None or not any(map(_may_be_held_up, compiled.parts)):
+        return compiled
+    found = _without_chains(whole, place_seed, texts, known)
+    if found is None or found.predicted_cycles >= compiled.predicted_cycles:
+        return compiled
+    note = (
+        f"lane programs of their own instead of behind products: "
+        f"{found.predicted_cycles:,} cycles predicted, not {compiled.predicted_cycles:,}"
+    )
+    return dataclasses.replace(found, notes=(*found.notes, note))
 
 
 def _compiled(
@@ -130,45 +146,41 @@ def _compiled(
 
 
 def _without_chains(
-    whole: Compilation,
-    compiled: Compiled,
-    place_seed: int,
-    texts: Mapping[str, str],
-    known: KnownParts,
+    whole: Compilation, place_seed: int, texts: Mapping[str, str], known: KnownParts
 ) -> Compiled | None:
-    """The kernel without lane programs behind products, if it is faster so by the machine model.
+    """The kernel without lane programs behind products; None if that is refused.
 
     The PCUs of such a program are missing from the product's grid, but its values pass through
     memory otherwise.
     """
-    if not any(map(_is_held_up, compiled.parts)):
-        return None
     other = copy.copy(whole)
     other.chains = False
     with contextlib.suppress(BadInputError):
         again = run_passes(KERNEL_PASSES[-1:], other)
-        found = _compiled(other, place_seed, {**texts, **again}, known)
-        if found.predicted_cycles < compiled.predicted_cycles:
-            note = (
-                f"lane programs of their own instead of behind products: "
-                f"{found.predicted_cycles:,} cycles predicted, not {compiled.predicted_cycles:,}"
-            )
-            return dataclasses.replace(found, notes=(*found.notes, note))
+        return _compiled(other, place_seed, {**texts, **again}, known)
     return None
 
 
-def _is_held_up(part: CompiledPart) -> bool:
-    """Whether a product with lane programs behind it takes longer than both would by themselves.
+def _held_up(whole: Compilation) -> Iterator[str]:
+    """Why products are held up by the lane programs behind them, as far as that is clear."""
+    for part in whole.division.parts:
+        work = recognised(part.program, part.arrays, whole.config)
+        if isinstance(work, Product) and work.epilogue is not None and work.epilogue.chain:
+            with contextlib.suppress(BadInputError):
+                own = whole.schedule.within(part.program)
+                if found := held_up(work, whole.config, constraints_of(work, own)):
+                    yield found
 
-    By themselves each has all PCUs; what else they take is left out.
-    """
-    plan, epilogue = part.plan, part.product.epilogue if part.product else None
-    if plan is None or part.fit is None or epilogue is None or not epilogue.chain:
+
+def _may_be_held_up(part: CompiledPart) -> bool:
+    """Whether a product with lane programs behind it takes longer than both would by themselves."""
+    plan, product = part.plan, part.product
+    if plan is None or part.fit is None or product is None:
         return False
-    copies = max(1, plan.config.pcu_count // len(epilogue.chain))
-    peak = plan.config.peak_macs_per_cycle(plan.product.fmt.bits)
-    alone = part.macs / peak + plan.product.m * plan.product.n / (copies * plan.config.pcu.lanes)
-    return alone < predict(plan, part.fit)
+    if product.epilogue is None or not product.epilogue.chain:
+        return False
+    apart = cycles_apart(product, plan.config)
+    return apart is not None and apart < predict(plan, part.fit)
 
 
 @contextlib.contextmanager

@@ -6,11 +6,14 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
+from hw.numeric.division import ceil_div
 from sw.cost import SLACK, least, predict, rough
+from sw.epilogue.collector import MERGED
 from sw.epilogue.side_loads import require_chain, require_streams
 from sw.passes.field_limits import Unfit, require_fields, require_units
 from sw.passes.fit import Fit, fit
@@ -20,10 +23,12 @@ from sw.search.best_first import BestFirst
 from sw.search.candidates import plans_of, require_grid
 from sw.search.constraints import Constraints
 
-__all__ = ["Timed", "parallel", "require_fit"]
+__all__ = ["Timed", "estimate", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 80
+#: Plans simulated for a quick estimate.
+_QUICK = 8
 #: Most PCU grids that are returned.
 _GRIDS = 3
 #: Plans about as good as the best take at most this much longer by the cost model.
@@ -96,6 +101,18 @@ def require_fit(product: Product, config: ChipConfig, constraints: Constraints) 
     next(_Search(product, config, constraints).fitting())
 
 
+def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> int:
+    """Cycles of a product by the cost model, in less time than the choice of its plan takes.
+
+    Raises
+    ------
+    BadInputError
+        As `parallel` does.
+    """
+    plans = _Search(product, config, constraints).fitting()
+    return min(predict(plan, places) for plan, places in itertools.islice(plans, _QUICK))
+
+
 def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
     close: dict[str, _Candidate] = {}
@@ -116,6 +133,13 @@ def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     ended = {number: cycles for number, cycles in runs.items() if cycles is not None}
     most = _EQUAL * min(ended.values(), default=0)
     return sorted(found, key=lambda each: ended.get(each[1], most + 1) > most)
+
+
+def _lacks_pcus(plan: Plan) -> bool:
+    """Whether the PCUs that a grid leaves are too few for the lane programs behind it for sure."""
+    epilogue, grid = plan.product.epilogue, plan.row_par * plan.col_par
+    chain = len(epilogue.chain) if epilogue else 0
+    return grid + ceil_div(grid, MERGED) * chain > plan.config.pcu_count
 
 
 def _nearer(one: Unfit | None, other: Unfit) -> Unfit:
@@ -156,7 +180,7 @@ class _Search:
         for number, resident in enumerate((True, False), start):
             plan = dataclasses.replace(first, resident=resident)
             opened = functools.partial(self._opened, plan, range(number, stop, 2), slabs)
-            yield least(plan), number, opened
+            yield math.inf if _lacks_pcus(plan) else least(plan), number, opened
 
     def _opened(
         self, first: Plan, numbers: Sequence[int], slabs: Sequence[tuple[int, int]]

@@ -19,11 +19,12 @@ __all__ = ["MOST_BLOCKS", "Plan", "fewest_rows", "spread"]
 MOST_BLOCKS = 2 + 2**COUNT_SHIFT.high - 1
 
 
-def spread(count: int, over: int) -> list[tuple[int, int]]:
+@functools.lru_cache(maxsize=4096)
+def spread(count: int, over: int) -> tuple[tuple[int, int], ...]:
     """Divide ``count`` items over at most ``over`` owners: first item and number of each owner."""
     over = min(over, count)
     edges = [index * count // over for index in range(over + 1)]
-    return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
+    return tuple((start, stop - start) for start, stop in itertools.pairwise(edges))
 
 
 def fewest_rows(config: ChipConfig) -> int:

@@ -7,6 +7,7 @@ recognised by their dataflow, whatever their order; everything else is refused a
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from hw.arch.config import ChipConfig
 from hw.numeric.formats import Format
@@ -119,7 +120,7 @@ class Product:
         a, b = self.a + ".T" * (not self.a_along_k), self.b + ".T" * self.b_along_k
         return f"{self.c} = {a} @ {b}"
 
-    @property
+    @functools.cached_property
     def narrowest(self) -> int:
         """Bits of an element of the result, or of the shortest one of the tiles beside the sums."""
         epilogue = self.epilogue
