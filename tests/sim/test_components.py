@@ -18,6 +18,7 @@ from sim.cli.port_notes import matrix_notes
 from sim.cli.unit_options import COMPONENTS as SYSTOLIC
 from sim.cocotb.bench_runner import bench_names
 from sim.components import ARRAYS, COMPONENTS
+from tests.unelaborated import unelaborated
 from tests.verilog_tools import faults_of_verilator, faults_of_yosys
 
 TINY = named["tiny"]
@@ -60,9 +61,7 @@ def test_a_parameter_has_the_bounds_of_the_component(name, parameter):
     component = COMPONENTS[name]
     values = component.values(TINY, [])
     for value in (parameter.domain.low, parameter.domain.high):
-        unit = component.build(TINY, values | {parameter.name: parameter.checked(value)})
-        # It is not for elaboration.
-        unit.__dict__["_MustUse__used"] = True
+        unelaborated(component.build(TINY, values | {parameter.name: parameter.checked(value)}))
     beyond = parameter.domain.high * (2 if parameter.domain.power else 1) + 1
     for value in (parameter.domain.low - 1, beyond):
         with pytest.raises(BadInputError):
@@ -113,8 +112,7 @@ def test_the_page_has_the_table_and_the_waivers():
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_every_port_has_a_note_in_the_header(name):
     entry = COMPONENTS[name]
-    unit = entry.build(TINY, entry.values(TINY, []))
-    unit.__dict__["_MustUse__used"] = True
+    unit = unelaborated(entry.build(TINY, entry.values(TINY, [])))
     notes = matrix_notes(4, 2) if name == "matrix_unit" else {}
     about = About("summary", "command", {}, notes)
     text = header(unit, ports=(), about=about)

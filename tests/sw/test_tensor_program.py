@@ -17,6 +17,7 @@ from hw.tpu.unit import TensorUnit
 from sw.tensor_program import Layer, mlp_program, mlp_results
 from tests.hw.tpu.model import TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands
+from tests.unelaborated import unelaborated
 
 
 def tensor(rows, columns, fmt=int8, *, buffer_rows=512, dataflow=Dataflow.WS, **options):
@@ -138,4 +139,5 @@ def test_the_first_processor_has_its_buffer():
 def test_names_tell_units_apart():
     config = tensor(3, 3)
     changed = dataclasses.replace(config, buffer_rows=17), tensor(3, 3, bias=True)
-    assert len({TensorUnit(each).definition_name for each in (config, *changed)}) == 3
+    units = [unelaborated(TensorUnit(each)) for each in (config, *changed)]
+    assert len({unit.definition_name for unit in units}) == 3

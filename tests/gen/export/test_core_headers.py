@@ -14,6 +14,7 @@ from hw.arch.registers.tma_registers import TMA_REGISTERS
 from hw.arch.tma_sizes import TmaSizes
 from hw.lib.barrier import Barrier
 from hw.tma.host_port.tma_top import TmaTop
+from tests.unelaborated import unelaborated
 
 SIZES = TmaSizes(width_bits=64, address_bits=32, landing_beats=32, outstanding=4, descriptors=4)
 
@@ -26,9 +27,7 @@ def found(component, ports=None):
 
 @pytest.fixture(scope="module")
 def unit():
-    component = TmaTop(SIZES, commands=8)
-    component._MustUse__used = True
-    return found(component)
+    return found(unelaborated(TmaTop(SIZES, commands=8)))
 
 
 def program(tmp_path, header, body):
@@ -100,8 +99,6 @@ def test_the_meaning_of_a_field_stands_beside_it(unit):
 
 
 def test_a_core_without_registers_has_its_ports_alone():
-    component = Barrier(arrivals=7, tx_bytes=200)
-    component._MustUse__used = True
-    header = c_header("core", found(component))
+    header = c_header("core", found(unelaborated(Barrier(arrivals=7, tx_bytes=200))))
     assert "REG_" not in header and "descriptor" not in header.lower().replace("descriptors", "")
     assert "#define CORE_I_ARRIVE_BITS 0x3u" in header

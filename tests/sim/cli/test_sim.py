@@ -13,6 +13,7 @@ from hw.arch.tma_sizes import TmaSizes
 from sim.cocotb import bench_runner
 from sim.cocotb.bench_runner import BenchResult, bench_names
 from sim.cocotb.tma_choice import TmaChoice, asked_tma
+from tests.unelaborated import unelaborated
 
 FIELDS = ("block", "tests", "seed", "passed", "failed", "seconds")
 
@@ -148,9 +149,7 @@ def test_the_testbench_of_a_tma_unit_tests_the_one_asked_for(monkeypatch, tmp_pa
     units = [given["component"], chosen.design()]
     assert units[0].definition_name == units[1].definition_name
     for unit in units:
-        # They are not for elaboration.
-        for part in (unit, unit._component):
-            part.__dict__["_MustUse__used"] = True
+        unelaborated(unit)
 
 
 @pytest.mark.parametrize(

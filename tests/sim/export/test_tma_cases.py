@@ -10,6 +10,7 @@ from hw.tma.standalone.unit_commands import TmaOperation, unit_command_layout
 from sim.cocotb.bench_runner import port_names
 from sim.components import COMPONENTS
 from sim.export.cases.tma_cases import register_cases, unit_cases
+from tests.unelaborated import unelaborated
 
 _SET = [("width_bits", 64), ("scratchpads", 3), ("reduces", 1)]
 _OPERATIONS = [TmaOperation.LOAD, TmaOperation.LOAD, TmaOperation.STORE, TmaOperation.REDUCE]
@@ -18,9 +19,7 @@ _OPERATIONS = [TmaOperation.LOAD, TmaOperation.LOAD, TmaOperation.STORE, TmaOper
 def _unit(name, settings):
     """Parameters and ports of a unit."""
     values = COMPONENTS[name].values(named["tiny"], settings)
-    unit = COMPONENTS[name].build(named["tiny"], values)
-    # It is not for elaboration.
-    unit.__dict__["_MustUse__used"] = True
+    unit = unelaborated(COMPONENTS[name].build(named["tiny"], values))
     return values, bus_groups(unit.signature, port_names(unit))
 
 
