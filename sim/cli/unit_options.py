@@ -65,6 +65,8 @@ _TENSORS = (_TENSOR, _TENSOR_TOP)
 
 #: Names that ``--component`` accepts of these units.
 COMPONENTS = (COMPONENT, _ARRAY, *_TENSORS)
+#: Testbenches that take the options of their unit.
+_BENCHES = (COMPONENT, *_TENSORS)
 
 #: Presets. `hw.matrix.tpu_catalog` is too slow to import for a help text; a test compares them.
 PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "tpu-v7")
@@ -115,7 +117,7 @@ def add_systolic(parser: argparse.ArgumentParser) -> None:
 
 def add_bench_unit(parser: argparse.ArgumentParser) -> None:
     """Register the options of the unit under test of a testbench."""
-    benches = f"{COMPONENT} or {_TENSOR}"
+    benches = " or ".join(_BENCHES)
     group = parser.add_argument_group("unit under test", f"of {benches} (default: its own)")
     _add_parameters(group, _TESTED)
 
@@ -243,8 +245,8 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
     if not given:
         return None
     option = _option(given[0])
-    if args.block not in (COMPONENT, _TENSOR):
-        rule = f"must come with BLOCK {COMPONENT} or {_TENSOR}"
+    if args.block not in _BENCHES:
+        rule = f"must come with BLOCK {' or '.join(_BENCHES)}"
         raise BadInputError(
             f"{option} {rule}", where=option, value=getattr(args, given[0].name), rule=rule
         )

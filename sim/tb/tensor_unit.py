@@ -3,23 +3,19 @@
 from typing import Any
 
 import cocotb
-import numpy as np
-import numpy.typing as npt
 
 from hw.arch.tensor_instructions import Fault, Instruction, Opcode, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
-from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, int8
 from hw.tpu.sequencer import STATUS
 from hw.tpu.tensor_config import TensorConfig
 from hw.tpu.unit import TensorUnit
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.cocotb.unit_choice import asked_unit
-from sim.drivers.tensor_unit_driver import host_vectors, payloads, vectors_for_host
-from sim.drivers.tensor_unit_golden import layer_results, tensor_operands
+from sim.drivers.tensor_unit_driver import payloads, stream_values, vectors_for_host
+from sim.drivers.tensor_unit_golden import TensorChain
 from sim.native.bundle import Bundle
-from sw.tensor_program import Layer, mlp_program, mlp_results
 
 __all__ = ["a_refused_instruction_stops_the_unit", "chained_layers_are_numpys", "design"]
 
@@ -51,10 +47,6 @@ def design() -> Bundle:
     return Bundle({name: TensorUnit(config) for name, config in _units().items()})
 
 
-def _integers(words: npt.NDArray[np.uint32]) -> list[int]:
-    return [int.from_bytes(payload.tobytes(), "little") for payload in words]
-
-
 async def _start(dut: Any) -> None:
     streams = ("i_instruction", "i_weight", "i_host")
     offers = {f"{name}_{stream}__valid": 0 for name in _UNITS for stream in streams}
@@ -67,21 +59,9 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
     """Ragged extents; intermediate results stay in the unit; stalls on all streams."""
     rng = random_generator()
     config = _UNITS[name]
-    width = config.unit.array.columns + config.sizes.elements
     for _ in range(_CHAINS):
-        rows, *extents = (int(extent) for extent in rng.integers(1, (25, *[2 * width] * 4)))
-        layers = [
-            Layer(
-                tensor_operands(rng, (k, n), config),
-                relu=bool(rng.integers(2)),
-                scale=int(rng.integers(1, 1 << 16)),
-                shift=int(rng.integers(20, 26)),
-            )
-            for k, n in zip(extents[:-1], extents[1:], strict=True)
-        ]
-        activations = tensor_operands(rng, (rows, extents[0]), config)
-        program = mlp_program(config.sizes, activations, layers)
-        sent = payloads(program)
+        chain = TensorChain.random(rng, config)
+        sent = payloads(chain.program)
         stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 4)
         sources = [
             (Source(dut, f"{name}_{stream}", stall=stall), words)
@@ -89,18 +69,14 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
         ]
         sink = Sink(dut, f"{name}_o_host", stall=stalls[3])
         await _start(dut)
-        sending = [cocotb.start_soon(source.send(_integers(words))) for source, words in sources]
-        counts = vectors_for_host(program)
-        taken = await sink.take(sum(counts))
+        sending = [
+            cocotb.start_soon(source.send(stream_values(words))) for source, words in sources
+        ]
+        taken = await sink.take(sum(vectors_for_host(chain.program)))
         for task in sending:
             await task
         await sink.expect_silence(40)
-        size = ceil_div(config.vector_bits + 1, 32) * 4
-        data = b"".join(payload.to_bytes(size, "little") for payload in taken)
-        vectors = np.frombuffer(data, np.uint32).reshape(-1, size // 4)
-        results = mlp_results(config.sizes, host_vectors(config, vectors, counts), layers, rows)
-        expected = layer_results(config, activations, layers)
-        assert results.tobytes() == expected.tobytes(), f"{rows} rows, {extents}, pauses {stalls}"
+        chain.check(taken)
 
 
 @bench(limit_cycles=10_000)
@@ -118,7 +94,7 @@ async def a_refused_instruction_stops_the_unit(dut: Any, name: str) -> None:
         Instruction(Opcode.WRITE_HOST, config.buffer_rows - 1, 2),
         Instruction(Opcode.WRITE_HOST, 0, 1),
     ]
-    cocotb.start_soon(source.send(_integers(pack(program))))
+    cocotb.start_soon(source.send(stream_values(pack(program))))
     cocotb.start_soon(host.send([1]))
     assert await sink.take(1) == [1 | 1 << config.vector_bits]
     await sink.expect_silence(40)

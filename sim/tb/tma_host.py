@@ -1,12 +1,10 @@
 """TMA unit driven by its registers: random boxes through AXI memories that stall and reorder."""
 
-import logging
 from typing import Any
 
 import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, Descriptor, ElementFormat
 from hw.arch.error_codes import TmaError
@@ -20,6 +18,7 @@ from hw.tma.standalone.unit_commands import TmaOperation
 from sim.cocotb.address_monitor import AddressMonitor
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.checked_component import CheckedComponent
+from sim.cocotb.lite_registers import LiteRegisters
 from sim.cocotb.reordering_memory import ReorderingMemory
 from sim.cocotb.stalled_channels import stalled_memory
 from sim.cocotb.tma_choice import TmaChoice, asked_tma
@@ -62,32 +61,11 @@ def design() -> CheckedComponent:
     return _UNIT.design()
 
 
-class _Host:
-    """Registers by name, through AXI4-Lite."""
+class _Host(LiteRegisters):
+    """Commands and barrier operations of the unit, by its registers."""
 
     def __init__(self, dut: Any) -> None:
-        self._lite = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
-        for side in (self._lite.write_if, self._lite.read_if):
-            side.log.setLevel(logging.WARNING)
-
-    async def write(self, name: str, **fields: int) -> None:
-        """Write the fields of a register, the others as 0."""
-        each = tma_register(name)
-        answer = await self._lite.write(each.offset, each.word(**fields).to_bytes(4, "little"))
-        assert answer.resp == AxiResp.OKAY, (name, fields)
-
-    async def read(self, name: str) -> dict[str, int]:
-        """Fields of a register."""
-        each = tma_register(name)
-        answer = await self._lite.read(each.offset, 4)
-        assert answer.resp == AxiResp.OKAY, name
-        return each.values(int.from_bytes(answer.data, "little"))
-
-    async def until(self, name: str, field: str) -> dict[str, int]:
-        """Fields of a register once a field is set."""
-        while not (found := await self.read(name))[field]:
-            pass
-        return found
+        super().__init__(dut, "host", tma_register)
 
     async def submit(
         self,

@@ -102,6 +102,7 @@ def test_the_list_is_that_of_tilewright_list(calls, capsys):
         pytest.param(
             *("tensor_unit", "--rows 5 --format int8 --buffer-rows 99"), marks=pytest.mark.slow
         ),
+        pytest.param(*("tensor_top", "--rows 4 --cols 3 --format int8"), marks=pytest.mark.slow),
     ],
 )
 def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_path, capsys):
@@ -155,8 +156,11 @@ def test_the_testbench_of_a_tma_unit_tests_the_one_asked_for(monkeypatch, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["grid", "--rows", "4"], "--rows must come with BLOCK systolic or tensor_unit"),
-        (["--cols", "4"], "--cols must come with BLOCK systolic or tensor_unit"),
+        (
+            ["grid", "--rows", "4"],
+            "must come with BLOCK systolic or tensor_unit or tensor_top",
+        ),
+        (["--cols", "4"], "--cols must come with BLOCK systolic or tensor_unit or "),
         (
             ["systolic", "--buffer-rows", "4"],
             "--buffer-rows must come with --component tensor_unit",

@@ -1,7 +1,6 @@
 """Memory of a chip in cocotb: an access outside the items of a launch is found and ends the run."""
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hw.arch.errors import WrongResultError
 from sim.backends.choose import open_backend
 from sim.backends.interface import LaunchOrder, Setup
 from sim.cocotb.launch_items import LaunchItems
-from tests.units_matmul import UnitsMatmul
+from tests.left_out_item import LeftOutItem
 
 CONFIG = named["tiny"]
 ITEMS = [(20, 50), (96, 128)]
@@ -71,23 +70,13 @@ def test_without_items_all_of_memory_may_be_used_and_no_more():
     [("A", "read of a beat"), ("C", "write of .* bytes"), ("image", "read of a beat")],
 )
 def test_an_access_outside_the_items_ends_the_run_of_a_chip(heavy, seed, left_out, said):
-    rng = np.random.default_rng(seed)
-    job = UnitsMatmul.random(CONFIG, rng)
-    layout = job.launch_memory(int(rng.integers(1 << 40)))
-    memory = layout.bytes_before(dict(zip("AB", job.operands(rng), strict=True)))
-    address, size = layout.places[left_out]
-    regions = tuple(each for each in layout.regions if each != (address, address + size))
-    assert len(regions) == len(layout.regions) - 1
-    order = LaunchOrder(layout.list_address, layout.entries, max_cycles=200_000)
+    case = LeftOutItem.random(CONFIG, np.random.default_rng(seed), left_out)
+    order = LaunchOrder(
+        case.list_address, case.entries, max_cycles=200_000, regions=tuple(case.regions)
+    )
     with open_backend("cocotb", Setup(CONFIG)) as chip:
-        assert (
-            chip.launch(
-                bytearray(memory),
-                dataclasses.replace(order, regions=layout.regions),
-            ).status
-            == "done"
-        )
+        assert chip.launch(bytearray(case.memory), order).status == "done"
+        order = dataclasses.replace(order, regions=tuple(case.others))
         with pytest.raises(WrongResultError, match=said) as caught:
-            chip.launch(bytearray(memory), dataclasses.replace(order, regions=regions))
-    met = int(re.search(r" at (\d+), ", str(caught.value))[1])
-    assert address <= met + CONFIG.width_bits // 8 and met < address + size
+            chip.launch(case.memory, order)
+    case.check_met(str(caught.value))

@@ -1,7 +1,6 @@
 """Launches on the native model of `tiny`: right bytes, errors that end, runs that repeat."""
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from sim.native.chip_model import ChipModel, ErrorAt, MemoryConditions, RtlFault
 from sim.oracle import product
 from sw.prove import prove
 from sw.prove.memory_order import memory_faults
+from tests.left_out_item import LeftOutItem
 from tests.sim.launches import SPOILED, put
 from tests.units_chain import GemvChain
 from tests.units_matmul import UnitsMatmul
@@ -88,18 +88,11 @@ def works(model, rng):
     [("A", "AR has a beat"), ("C", "AW has a beat"), ("image", "AR has a beat")],
 )
 def test_a_beat_in_which_the_launch_has_no_byte_is_a_fault(heavy, seed, left_out, said):
-    rng = np.random.default_rng(seed)
-    job = UnitsMatmul.random(CONFIG, rng)
-    layout = job.launch_memory(int(rng.integers(1 << 40)))
-    memory = layout.bytes_before(dict(zip("AB", job.operands(rng), strict=True)))
-    address, size = layout.places[left_out]
-    regions = [each for each in layout.regions if each != (address, address + size)]
-    assert len(regions) == len(layout.regions) - 1
+    case = LeftOutItem.random(CONFIG, np.random.default_rng(seed), left_out)
     with ChipModel(emitted_chip(CONFIG), CONFIG, seed=5) as chip:
         with pytest.raises(RtlFaultError, match=said) as caught:
-            chip.run(memory, list_address=layout.list_address, regions=regions)
-        met = int(re.search(r"beat at (\d+)", str(caught.value))[1])
-        assert address <= met + CONFIG.width_bits // 8 and met < address + size
+            chip.run(case.memory, list_address=case.list_address, regions=case.others)
+        case.check_met(str(caught.value))
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.9])
