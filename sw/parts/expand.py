@@ -29,13 +29,20 @@ def expanded(program: Program) -> Program:
 def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
     found: list[ir.Node] = []
     for node in nodes:
-        if isinstance(node, ir.Map) and node.op in SEQUENCES and OPERATIONS[node.op].on_chips:
+        if isinstance(node, ir.Map) and _is_cut(node):
             found += _Sequence(node, names).nodes()
         elif node.body:
             found.append(node.replace(nodes=_block(node.body, names)))
         else:
             found.append(node)
     return tuple(found)
+
+
+def _is_cut(node: ir.Map) -> bool:
+    """Whether an operation is a sequence; a division by a number is one multiplication."""
+    if node.op not in SEQUENCES or not OPERATIONS[node.op].on_chips:
+        return False
+    return not (node.op == "div" and isinstance(node.operands[1], ir.Constant))
 
 
 class _Sequence:

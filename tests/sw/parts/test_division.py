@@ -130,6 +130,16 @@ def test_a_format_that_no_piece_may_have_is_named():
     assert found.value.where.startswith("test_division.py:")
 
 
+@tw.kernel("X[M, K], W[K, N] -> Y[M, N]")
+def mean_squares(X, W, Y):
+    for i in tw.metapipe(X.shape[0]):
+        acc = tw.zeros(i, Y.shape[1])
+        for k in tw.metapipe(X.shape[1]):
+            acc += tw.load_tile(X[i, k]) @ tw.load_tile(W[k, :])
+        scale = tw.rsqrt(tw.row_sum(acc * acc) / Y.shape[1])
+        tw.store_tile(Y[i, :], acc * scale)
+
+
 @pytest.mark.parametrize(
     ("kernel", "sizes", "parts"),
     [
@@ -137,6 +147,7 @@ def test_a_format_that_no_piece_may_have_is_named():
         (residual, {"M": 20, "K": 16, "N": 24}, 2),
         (batched, {"B": 3, "M": 20, "K": 24, "N": 16}, 1),
         (softmax_and_x, {"M": 20, "N": 24}, 2),
+        (mean_squares, {"M": 20, "K": 24, "N": 16}, 2),
     ],
     ids=lambda each: getattr(each, "name", None),
 )
