@@ -66,7 +66,7 @@ _TENSORS = (_TENSOR, _TENSOR_TOP)
 #: Names that ``--component`` accepts of these units.
 COMPONENTS = (COMPONENT, _ARRAY, *_TENSORS)
 #: Testbenches that take the options of their unit.
-_BENCHES = (COMPONENT, *_TENSORS)
+_BENCHES = {COMPONENT: COMPONENT, _TENSOR: _TENSOR, "tensor_host": _TENSOR_TOP}
 
 #: Presets. `hw.matrix.tpu_catalog` is too slow to import for a help text; a test compares them.
 PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "tpu-v7")
@@ -117,7 +117,7 @@ def add_systolic(parser: argparse.ArgumentParser) -> None:
 
 def add_bench_unit(parser: argparse.ArgumentParser) -> None:
     """Register the options of the unit under test of a testbench."""
-    benches = " or ".join(_BENCHES)
+    benches = " or ".join(_BENCHES.values())
     group = parser.add_argument_group("unit under test", f"of {benches} (default: its own)")
     _add_parameters(group, _TESTED)
 
@@ -246,7 +246,7 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
         return None
     option = _option(given[0])
     if args.block not in _BENCHES:
-        rule = f"must come with BLOCK {' or '.join(_BENCHES)}"
+        rule = f"must come with BLOCK {' or '.join(_BENCHES.values())}"
         raise BadInputError(
             f"{option} {rule}", where=option, value=getattr(args, given[0].name), rule=rule
         )
@@ -256,7 +256,7 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
     # Options that a testbench does not take have their defaults.
     names = (each.name for each in _PARAMETERS)
     absent = dict.fromkeys((*names, "preset", "config")) | {"raw_edges": False}
-    asked = argparse.Namespace(**absent | vars(args) | {"component": args.block})
+    asked = argparse.Namespace(**absent | vars(args) | {"component": _BENCHES[args.block]})
     asks_for_systolic(asked)
     config, _ = systolic_config(asked)
     tensor = tensor_config(asked, config)

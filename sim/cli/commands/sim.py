@@ -60,13 +60,17 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
+#: Testbenches of the components that `COMPONENTS` lacks, where their names differ.
+_BENCHES = {"array": "grid", "tensor_top": "tensor_host"}
+
+
 def _of_component(args: argparse.Namespace) -> dict[str, Any]:
     """Set BLOCK to the testbench of the requested component; return its unit under test."""
     if None not in (args.block, args.component) and args.block != args.component:
         rule = "must be left out where BLOCK is given"
         raise BadInputError(f"--component {rule}", where="--component", value=args.component)
     name = args.block = args.block or args.component
-    bench = {"array": "grid"}.get(name) or (COMPONENTS[name].bench if name in COMPONENTS else None)
+    bench = _BENCHES.get(name) or (COMPONENTS[name].bench if name in COMPONENTS else None)
     if bench not in _TAKES_SETTINGS:
         units = "a floating-point unit, tma_unit or tma_top"
         require_no_settings(args, f"for {units}, whose testbench takes it")

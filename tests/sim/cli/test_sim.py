@@ -110,17 +110,17 @@ def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_
     asked = []
 
     def run_bench(block, **given):
-        asked.append(given)
+        asked.append((block, given))
         return BenchResult(block, "verilator", 1, 1, ("x",), 1.0, tmp_path)
 
     monkeypatch.setattr(bench_runner, "run_bench", run_bench)
     arguments = ["sim", block.replace("_", "-"), *options.split()]
     assert tilewright.main(arguments) == 1
-    (given,) = asked
+    ((used, given),) = asked
     assert f"tilewright sim {block} --seed 1 {options}\n" in capsys.readouterr().out
     for name, value in given["environment"].items():
         monkeypatch.setenv(name, value)
-    bench = importlib.import_module(f"sim.tb.{block}")
+    bench = importlib.import_module(f"sim.tb.{used}")
     design = emit(bench.design())
     assert design == emit(given["component"])
     words = ["verilog", "--component", *arguments[1:], "-o", str(tmp_path / "unit.v")]
