@@ -125,8 +125,10 @@ def scaled_rows(X, W, Y):
 def test_a_format_that_no_piece_may_have_is_named():
     """The product takes fp16, the lanes do not: the format is refused, not the division."""
     program = simplify(accumulate(check(scaled_rows.trace(M=20, K=24, N=16, dtype=tw.fp16))))
+    small = named["small"]
+    halves = dataclasses.replace(small, pcu=dataclasses.replace(small.pcu, formats=("fp16",)))
     with pytest.raises(BadInputError, match="Lanes take tiles of .*, and `.*` is fp16") as found:
-        divide(program, served_by(named["small"]))
+        divide(program, served_by(halves))
     assert found.value.where.startswith("test_division.py:")
 
 
