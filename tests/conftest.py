@@ -16,6 +16,8 @@ from _pytest.nodeid import NodeId
 
 __all__: list[str] = []
 
+pytest_plugins = ["tests.hw.shared_models"]
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 

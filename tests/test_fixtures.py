@@ -65,6 +65,9 @@ def project(tmp_path):
     def make(text):
         (tmp_path / "tests").mkdir()
         shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+        # It names a plugin with models of our hardware, of which these projects have none.
+        (tmp_path / "tests" / "hw").mkdir()
+        (tmp_path / "tests" / "hw" / "shared_models.py").touch()
         shutil.copy(ROOT / "pyproject.toml", tmp_path)
         needed = dict.fromkeys(MUST_SHOW, 1) | {"slice-e": 2, "slice-f": 3}
         lines = [f"{name} = {count}" for name, count in needed.items()]

@@ -11,7 +11,7 @@ from hw.arch.error_codes import BarrierError
 from hw.tma.barriers.barrier_layouts import BarrierOperation as Op
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.bank_model import BankModel
-from tests.hw.tma.standalone.item_bench import ITEM_SIZES, ItemBench, item_model
+from tests.hw.tma.standalone.item_bench import ITEM_SIZES, ItemBench
 from tests.hw.tma.standalone.native_unit import UnitCommand
 from tests.native.native_memory import MemoryTiming
 
@@ -24,10 +24,9 @@ _TILE = Descriptor(
 _BYTES = _TILE.box_bytes
 
 
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    with heavy_lock(), item_model() as built:
-        yield built
+@pytest.fixture
+def model(systolic_units):
+    return systolic_units
 
 
 class _Barrier:

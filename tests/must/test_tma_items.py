@@ -26,7 +26,7 @@ from hw.numeric.formats import bf16, fp16, fp32
 from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from sim.tb._refusals import REFUSALS, with_field
-from tests.hw.tma.standalone.item_bench import ITEM_SIZES, WINDOW_BYTES, ItemBench, item_model
+from tests.hw.tma.standalone.item_bench import ITEM_SIZES, WINDOW_BYTES, ItemBench
 
 _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 #: Of the window: a descriptor and the tensor behind it.
@@ -35,10 +35,9 @@ _FAR = 1 << 40
 _INT8, _BF16, _FP32 = ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32
 
 
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    with heavy_lock(), item_model() as built:
-        yield built
+@pytest.fixture
+def model(systolic_units):
+    return systolic_units
 
 
 def _described(base, dims, box, strides=(), kind=_INT8, **fields):

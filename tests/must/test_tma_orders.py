@@ -11,7 +11,7 @@ from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from sim.tb._refusals import with_field
 from tests.hw.tma.model import random_bytes
-from tests.hw.tma.standalone.item_bench import ItemBench, item_model
+from tests.hw.tma.standalone.item_bench import ItemBench
 from tests.hw.tma.standalone.native_unit import UnitCommand
 from tests.native.native_memory import MemoryTiming
 
@@ -30,10 +30,9 @@ _TILE = Descriptor(
 _BYTES = _TILE.box_bytes
 
 
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    with heavy_lock(), item_model() as built:
-        yield built
+@pytest.fixture
+def model(systolic_units):
+    return systolic_units
 
 
 def _pass_time(unit, cycles):

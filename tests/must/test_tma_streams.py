@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from gen.verilog import emit
 from hw.arch.agcu import AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.descriptor import Descriptor, ElementFormat
@@ -13,14 +12,12 @@ from hw.command.argument_reader import argument_write_layout
 from hw.tma.standalone.unit_commands import TmaOperation
 from hw.tma.standalone.vector_scratchpad import scratchpad_write_layout
 from sim.drivers.agcu_case import MEMORY_BYTES
-from tests.hw.agcu.agcu_stand import AGCU_SETS, AgcuStand
+from tests.hw.agcu.agcu_stand import AGCU_SETS
 from tests.hw.lib.stalling_memory import WORDS_AT_ONCE
-from tests.hw.tma.standalone.item_bench import ITEM_SIZES, ItemBench, item_model
+from tests.hw.tma.standalone.item_bench import ITEM_SIZES, ItemBench
 from tests.hw.tma.standalone.native_unit import NativeUnit, UnitCommand
-from tests.native.clocked_bundle import ClockedBundle
 from tests.native.native_memory import MemoryTiming, NativeMemory
 from tests.native.port_glue import words_of
-from tests.native.stream_model import StreamModel
 
 _LEAST = 0.98
 _GOAL = "B keeps >= 0.98 of its rate alone while A is blocked for ever"
@@ -28,21 +25,6 @@ _SIZES = AGCU_SETS["a"]
 #: Vectors of a box, those of the stream that is measured, and of these the first, which are not.
 _BOX, _VECTORS, _BEFORE = 16, 3200, 160
 _BEAT = _SIZES.width_bits // 8
-
-
-@pytest.fixture(scope="module")
-def agcu(heavy_lock):
-    bundle = ClockedBundle({"agcu": AgcuStand(_SIZES)})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
-        yield model
-
-
-@pytest.fixture(scope="module")
-def unit(heavy_lock):
-    with heavy_lock(), item_model() as built:
-        yield built
 
 
 def _nest(descriptor, boxes, waits=()):
@@ -106,8 +88,8 @@ def _agcu_rate(model, blocked, measured):
 @pytest.mark.must("tma-d", goal=_GOAL)
 @pytest.mark.parametrize("measured", ["load", "store"])
 @pytest.mark.parametrize("blocked", ["load", "store"])
-def test_a_stream_of_an_agcu_keeps_its_rate(agcu, blocked, measured, figure):
-    alone, beside = (_agcu_rate(agcu, each, measured) for each in (None, blocked))
+def test_a_stream_of_an_agcu_keeps_its_rate(systolic_units, blocked, measured, figure):
+    alone, beside = (_agcu_rate(systolic_units, each, measured) for each in (None, blocked))
     assert beside >= _LEAST * alone and alone > 0.8
     figure(f"{measured}s beside blocked {blocked}s: {beside:.3f} of {alone:.3f} vectors per cycle")
 
@@ -165,9 +147,9 @@ def _unit_rate(model, measured, blocks=None, blocked_by="memory"):
 @pytest.mark.must("tma-d", goal=_GOAL)
 @pytest.mark.parametrize("blocked_by", ["memory", "user"])
 @pytest.mark.parametrize(("blocked", "measured"), [("load", "store"), ("store", "load")])
-def test_a_side_of_a_unit_keeps_its_rate(unit, blocked, measured, blocked_by, figure):
-    alone = _unit_rate(unit, measured)
-    beside = _unit_rate(unit, measured, blocked, blocked_by)
+def test_a_side_of_a_unit_keeps_its_rate(systolic_units, blocked, measured, blocked_by, figure):
+    alone = _unit_rate(systolic_units, measured)
+    beside = _unit_rate(systolic_units, measured, blocked, blocked_by)
     assert beside >= _LEAST * alone and alone > 0.9
     figure(
         f"{measured}s beside {blocked}s blocked by {blocked_by}: {beside:.3f} of {alone:.3f} beats "

@@ -1,33 +1,22 @@
 """A native TMA unit with a window of memory and the expected bytes, for tests item by item."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from gen.verilog import emit
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Descriptor, OobFill
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_elements, random_bytes
 from tests.hw.tma.standalone.native_unit import NativeUnit, UnitCommand
 from tests.hw.tma.standalone.unit_bench import swizzled_places
-from tests.hw.tma.standalone.unit_stand import STAND_SIZES, UnitStand
-from tests.native.clocked_bundle import ClockedBundle
+from tests.hw.tma.standalone.unit_stand import STAND_SIZES
 from tests.native.native_memory import MemoryTiming, NativeMemory
 from tests.native.stream_model import StreamModel
 
-__all__ = ["ITEM_SIZES", "WINDOW_BYTES", "ItemBench", "item_model"]
+__all__ = ["ITEM_SIZES", "WINDOW_BYTES", "ItemBench"]
 
 ITEM_SIZES = STAND_SIZES[256]
 WINDOW_BYTES = 0x8000
-
-
-@contextlib.contextmanager
-def item_model() -> Iterator[StreamModel]:
-    """The unit of `ITEM_SIZES` in a native model."""
-    bundle = ClockedBundle({"tma": UnitStand(ITEM_SIZES)})
-    with StreamModel(emit(bundle), bundle) as model:
-        yield model
 
 
 class ItemBench:
@@ -36,7 +25,7 @@ class ItemBench:
     Parameters
     ----------
     model : StreamModel
-        Of `item_model`.
+        With a unit of `ITEM_SIZES`, ports after ``tma``.
     seed : int
     origin : int
         Address of the first byte of memory, of which there are `WINDOW_BYTES`.
