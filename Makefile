@@ -69,8 +69,7 @@ coverage: $(READY) ## lines of Python; lines, branches and toggles of the RTL
 lint: $(READY) ## ruff and mypy, no warning left
 	.venv/bin/python -m ruff check
 	.venv/bin/python -m ruff format --check
-	.venv/bin/python -m mypy --config-file tests/mypy.toml tests & tests=$$!; \
-	  .venv/bin/python -m mypy; product=$$?; wait $$tests && exit $$product
+	.venv/bin/python -m mypy
 
 verilog: $(READY) ## the Verilog of CONFIG, into build/
 	$(TILEWRIGHT) verilog --config $(CONFIG) -o build/$(CONFIG).v

@@ -16,7 +16,7 @@ from _pytest.nodeid import NodeId
 
 __all__: list[str] = []
 
-pytest_plugins = ["tests.hw.shared_models"]
+pytest_plugins = ["tests.few_cases", "tests.hw.shared_models"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"

@@ -64,7 +64,8 @@ def project(tmp_path):
 
     def make(text):
         (tmp_path / "tests").mkdir()
-        shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+        for name in ("conftest.py", "few_cases.py"):
+            shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
         # It names a plugin with models of our hardware, of which these projects have none.
         (tmp_path / "tests" / "hw").mkdir()
         (tmp_path / "tests" / "hw" / "shared_models.py").touch()

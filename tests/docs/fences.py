@@ -1,8 +1,10 @@
 """Fenced blocks of the pages, and how they are run as a reader would run them."""
 
+import contextlib
 import dataclasses
 import os
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
@@ -61,6 +63,14 @@ def run_python(fence, folder):
     file = folder / "example.py"
     file.write_text(fence.text)
     return run_in(folder, ["python", file.name])
+
+
+def run_python_here(fence, folder):
+    """Run a block of Python as a file, in this process."""
+    file = folder / "example.py"
+    file.write_text(fence.text)
+    with contextlib.chdir(folder):
+        runpy.run_path(str(file), run_name="__main__")
 
 
 def run_shell(fence, folder):

@@ -9,7 +9,7 @@ from docs.tools.blocks import blocks
 from docs.tools.figures import ROOT, figures
 from docs.tools.generated import GENERATED
 from docs.tools.pages import modules, write
-from tests.docs.fences import fences, run_python, run_shell
+from tests.docs.fences import fences, run_python, run_python_here, run_shell
 from tests.docs.test_examples import quick
 
 _RUNS = "every Python and shell block runs as it stands"
@@ -63,7 +63,7 @@ def test_make_docs_writes_a_page_for_each_module(tmp_path, figure):
 @pytest.mark.must("edge-f", goal=_RUNS)
 @pytest.mark.parametrize("fence", [each for each in fences("python") if quick(each)], ids=str)
 def test_quick_python_of_a_page_runs(fence, tmp_path, figure):
-    run_python(fence, tmp_path)
+    run_python_here(fence, tmp_path)
     figure(f"{len(fences('python'))} blocks of Python")
 
 

@@ -27,11 +27,12 @@ def _outcomes(seed, chips, *, most_tiles, sides):
 
 
 @pytest.mark.must("edge-c", goal=GOAL)
-def test_some_random_chips_are_verified_or_refused(seed, figure):
-    outcomes = _outcomes(seed, 60, most_tiles=16, sides=(8, 30, 60))
-    figure(f"60 chips: {outcomes['right']} verified, {outcomes['refused']} refused")
-    assert outcomes["right"] >= 6
-    assert outcomes["right"] + outcomes["refused"] == 60
+def test_some_random_chips_are_verified_or_refused(seed, figure, draws):
+    chips = draws(25, 60)
+    outcomes = _outcomes(seed, chips, most_tiles=16, sides=(8, 30, 60))
+    figure(f"{chips} chips: {outcomes['right']} verified, {outcomes['refused']} refused")
+    assert outcomes["right"] >= chips / 10
+    assert outcomes["right"] + outcomes["refused"] == chips
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ def test_the_table_has_every_unit():
     assert hasattr(importlib.import_module("sim.tb.fp"), "design")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CHEAP)
 def test_a_component_is_read_by_the_tools_with_a_head(name, tmp_path):
     component = COMPONENTS[name]

@@ -101,12 +101,13 @@ def test_golden_is_the_reference(seed):
     assert found[0, 1] == np.inf and found[0, 2] == 3.0 and found[0, 3] == 4.0
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", [clamped, of_statistics, activated])
 @pytest.mark.parametrize("config", ["tiny", "small"])
-def test_a_chip_with_the_units_computes_their_functions(kernel, config, seed):
+def test_a_chip_with_the_units_computes_their_functions(kernel, config, seed, draws):
     rng = np.random.default_rng(seed)
     chip = chip_with(relu6, absolute, config=config)
-    for _ in range(3):
+    for _ in range(draws(1, 3)):
         M, N, K = (int(each) for each in rng.integers(1, 60, 3))
         sizes = {"M": M, "N": N} | ({"K": K} if kernel is activated else {})
         outcome_of(kernel, chip, **sizes)
@@ -149,9 +150,8 @@ same_name_as_exp.__name__ = "exp"
 
 
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
-@pytest.mark.parametrize(
-    ("reference", "unit", "message"),
-    [
+def test_what_is_no_unit_of_the_function_is_refused():
+    for reference, unit, message in (
         (np.negative, Relu6Unit, r"^Result of function unit negative for 0x00000000 must be that"),
         (function_units.relu6, LateUnit, r"^Result of function unit relu6 for"),
         (function_units.relu6, OtherPorts, r"^Ports of function unit relu6 must be i_argument"),
@@ -162,11 +162,9 @@ same_name_as_exp.__name__ = "exp"
         (same_name_as_exp, Relu6Unit, "^Name of a function unit must not be that of an operation"),
         (3, Relu6Unit, "^Reference of a function unit must be a function with a name"),
         (np.sum, Relu6Unit, r"must return float32 of shape \(\d+,\), not float32 of shape \(\)"),
-    ],
-)
-def test_what_is_no_unit_of_the_function_is_refused(reference, unit, message):
-    with pytest.raises(tw.BadInputError, match=message):
-        tw.op(reference, unit)
+    ):
+        with pytest.raises(tw.BadInputError, match=message):
+            tw.op(reference, unit)
     # What was made of other ports warns that it is not used, here and not in a later test.
     gc.collect()
 

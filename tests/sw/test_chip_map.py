@@ -48,6 +48,7 @@ def test_rates_are_those_of_the_tensors():
         assert moved == pytest.approx(beats, abs=0.005 * len(nets) * prediction.kernel)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dims", "bound"),
     [

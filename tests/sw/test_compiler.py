@@ -53,6 +53,7 @@ def answers(result, seed=1):
 TRANSPOSED = (matmul_nt, matmul_tn, matmul_tt)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", [matmul, gemm, *TRANSPOSED], ids=lambda each: each.name)
 @pytest.mark.parametrize(
     ("config", "shape", "dtype", "out"),
@@ -139,6 +140,7 @@ def test_report_and_figures():
     assert result.arrays[2].output
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shape", "dtype", "utilization"),
     [

@@ -10,7 +10,7 @@ from sim.campaign.models import Models
 from sim.campaign.runner import run_campaign
 
 #: Of a day; `make regress` runs 20 minutes of other cases.
-_SMOKE_SECONDS = 20
+_SMOKE_SECONDS = 5
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_smoke_run_finds_nothing(today, heavy, tmp_path):
         )
         assert models.chips == {named["tiny"]}
     assert summary.failures == [], f"seed {today}"
-    assert sum(summary.cases.values()) >= 10
+    assert sum(summary.cases.values()) >= 3
 
 
 @pytest.mark.slow

@@ -94,6 +94,7 @@ def test_a_liberty_measures_a_stand_alone_unit(capsys, monkeypatch, tmp_path):
     assert f"unit: {unit['square_um']:,.0f} µm², {outside:.1%} outside its cells" in said
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("rows", "columns", "dataflow"),
     [

@@ -1,6 +1,7 @@
 """Kernels of a user's file: run, listed, drawn; what is wrong with the file is one line."""
 
 import json
+import random
 import re
 import sys
 from pathlib import Path
@@ -151,10 +152,10 @@ def test_list_shows_a_kernel_that_cannot_be_traced_and_keeps_what_it_prints(fold
     assert "deep = False; formats of the signature\n" in capsys.readouterr().out
 
 
-def test_the_formats_that_list_shows_are_those_that_run(capsys):
+def test_the_formats_that_list_shows_are_those_that_run(capsys, seed, draws):
     rows = ran("list", capsys)["kernels"]
     assert {"softmax", "rms_norm", "matmul"} <= {row["name"] for row in rows}
-    for row in rows:
+    for row in random.Random(seed).sample(rows, draws(8, len(rows))):
         formats = row["parameters"].rpartition("; formats ")[2].split(", ")
         if formats == ["of the signature"]:
             formats = list(FORMATS)

@@ -41,6 +41,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("words", "name"),
     [
@@ -83,6 +84,7 @@ def test_standard_output_gets_the_text_and_nothing_else(output, here, capsys):
     assert Path("a.v").read_text() == out
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/1"])
 def test_a_pipe_is_written_to(output, here):
     line = f"{sys.executable} -m tilewright verilog {SMALL} -o {output} | grep -c endmodule"
@@ -144,6 +146,7 @@ def ports(text, top):
     return {name: int(high or 0) + 1 for high, name in found}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("words", HEADED)
 def test_the_head_says_what_it_is_and_how_to_make_it_again(words, here, capsys):
     report = json.loads(run(f"{words} -o a.v --json", capsys).out)

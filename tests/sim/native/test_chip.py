@@ -95,6 +95,7 @@ def test_a_beat_in_which_the_launch_has_no_byte_is_a_fault(heavy, seed, left_out
         case.check_met(str(caught.value))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("case", range(4))
 def test_products_are_right_with_any_memory(model, seed, case, stall):
@@ -202,6 +203,7 @@ def test_three_errors_of_a_launch_are_met_at_their_beats(model, seed):
     assert works(model, rng)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("channel", range(5))
 def test_each_channel_has_a_stall_of_its_own(model, seed, channel):
     rng = np.random.default_rng(seed)

@@ -31,6 +31,7 @@ def launched(shape, fmt, latency, *, warm=False, kernel=matmul):
     return compiled, run(job, compiled, fields).report
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("latency", [1, 100, 400])
 def test_cycles_are_those_of_the_rtl(latency, heavy):
     for shape, fmt in SHAPES.items():
@@ -44,6 +45,7 @@ def test_cycles_are_those_of_the_rtl(latency, heavy):
         assert before == {found.before}, shape
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [matmul_nt, matmul_tn, matmul_tt], ids=lambda each: each.name)
 def test_cycles_with_transposed_operands_are_those_of_the_rtl(kernel, heavy):
     for shape, fmt in SHAPES.items():

@@ -35,6 +35,7 @@ def compiled_of(chip, kernel, rows, columns, form=bf16):
     return Problem(kernel, named[chip], {"M": rows, "N": columns}, form).compile()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kernel", "columns", "least"), WIDTHS)
 def test_lanes_wait_for_little_else(kernel, columns, least, figure):
     chip = named["small"]
@@ -44,6 +45,7 @@ def test_lanes_wait_for_little_else(kernel, columns, least, figure):
     assert bound / predicted >= least
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("chip", "kernel", "rows", "columns", "form", "cycles"), CORPUS)
 def test_the_estimate_finds_the_faster_pipeline(chip, kernel, rows, columns, form, cycles):
     assert compiled_of(chip, kernel, rows, columns, form).predicted_cycles <= cycles

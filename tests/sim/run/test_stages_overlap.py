@@ -21,6 +21,7 @@ CASES = [("tiny", kernel, {"N": 32}) for kernel in (silu, softmax, rms_norm)]
 CASES += [pytest.param("small", *each, marks=pytest.mark.slow) for each in SMALL]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("chip", "kernel", "dims"), CASES, ids=lambda each: getattr(each, "name", None)
 )

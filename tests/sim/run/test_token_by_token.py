@@ -120,12 +120,13 @@ def require_tokens(config, sizes, count, backend, seed, *, layers=None):
     return compiled
 
 
+@pytest.mark.slow
 def test_a_few_tokens_of_a_little_model(seed):
     require_tokens("tiny", LITTLE, 2, "emulator", seed)
 
 
 def test_a_few_tokens_of_layers_in_one_launch_list(seed):
-    compiled = require_tokens("tiny", LITTLE, 2, "emulator", seed, layers=3)
+    compiled = require_tokens("tiny", LITTLE, 2, "emulator", seed, layers=2)
     assert "launches; through memory" in compiled[1].report()
     parts = zip(compiled[0].images, compiled[1].images, strict=True)
     # Only the image of attention depends on the number of keys.

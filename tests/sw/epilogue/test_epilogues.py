@@ -78,6 +78,7 @@ def sizes_of(rng, most=150):
     return tuple(side(rng, most) for _ in range(3))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_epilogues_equal_golden_on_random_shapes(name, seed):
     function, first, behind = EPILOGUES[name]
@@ -89,6 +90,7 @@ def test_epilogues_equal_golden_on_random_shapes(name, seed):
     assert (bool(epilogue.first), len(epilogue.chain)) == (first, behind)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_equal_golden_on_random_shapes(name, seed):
     function, out = INTEGERS[name]
@@ -120,6 +122,7 @@ def test_epilogues_equal_golden_on_many_shapes(name, seed):
         verify(product_then(EPILOGUES[name][0]), config, sizes_of(rng, 400), out=out)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sizes", [(1, 20, 33), (21, 17, 1), (1, 1, 1)])
 def test_sides_of_one(sizes):
     for name in ("scale and bias", "residual", "bias, then residual", "bias and its use again"):
@@ -152,10 +155,10 @@ def test_rtl_of_small_equals_golden_under_random_stalls(kernel, heavy, seed):
     verify(kernel, "small", sizes_of(rng, 100), backend="rtl", seed=seed % 1000, jitter=20)
 
 
-def test_every_grid_of_a_chain_is_live():
+def test_every_grid_of_a_chain_is_live(draws):
     """Two ports with two and four PCUs, whose merge stands beside the chain's first PCU."""
     kernel = product_then(EPILOGUES["bias, then residual"][0])
-    for rows, columns in ((3, 1), (2, 2), (3, 2), (1, 4)):
+    for rows, columns in ((3, 1), (2, 2), (3, 2), (1, 4))[: draws(2, 4)]:
         schedule = tw.Schedule(row_par={"c": rows}, col_par={"c": columns})
         verify(kernel, "small", (64, 40, 96), schedule=schedule)
     gate = product_then(lambda c, g, r: tw.maximum(c * 0.5 + g, 0.0))

@@ -28,6 +28,7 @@ def result_of(kernel, config, sizes, inputs, dtype=tw.bf16):
     return compiled, outcome.outputs
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
 @pytest.mark.parametrize(
     ("rows", "columns", "count"), [(9, 7, 13), (1, 1, 1), (40, 300, 5), (3, 8, 600)]
@@ -67,6 +68,7 @@ def test_numbers_count_from_the_first_row_of_a_part_of_a_table(seed):
     assert found["Y"].tobytes() == table[2 + ids].tobytes()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
 @pytest.mark.parametrize(("samples", "columns", "classes"), [(40, 24, 3), (33, 17, 5), (1, 1, 1)])
 def test_gda_is_a_gather_a_difference_and_a_product(config, samples, columns, classes, seed):

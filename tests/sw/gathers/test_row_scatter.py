@@ -40,6 +40,7 @@ def check_on_chip(config, rows, columns, count, dtype, seed, backend="emulator")
     assert outcome.outputs["T"].tobytes() == expected.tobytes() and len(compiled.parts) == 1
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
 @pytest.mark.parametrize(
     ("rows", "columns", "count"), [(9, 7, 13), (1, 1, 1), (40, 300, 5), (3, 8, 600), (2, 20, 64)]

@@ -14,6 +14,7 @@ from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", [matmul, gemm])
 @pytest.mark.parametrize("fmt", [bf16, int8])
 def test_the_compiler_counts_as_the_program_does(kernel, fmt, seed):

@@ -147,6 +147,7 @@ def test_every_kernel_has_a_definition():
     assert set(BY_DEFINITION) == set(KERNELS)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_chip_computes_the_definition(name, seed):
     rng = np.random.default_rng(seed)
@@ -155,9 +156,9 @@ def test_a_chip_computes_the_definition(name, seed):
     require_equal(rng, name, str(config), random_sizes(rng, name, 40), dtype, out)
 
 
-def test_a_chip_computes_attention_of_any_shape_and_mask(seed):
+def test_a_chip_computes_attention_of_any_shape_and_mask(seed, draws):
     rng = np.random.default_rng(seed)
-    for number in range(10):
+    for number in range(draws(4, 10)):
         config = ("tiny", "small")[number % 2]
         sizes, options = random_attention(rng, config, most=64, work=3e5)
         require_equal(rng, "flash_attention", config, sizes, bf16, None, options=options)
@@ -179,6 +180,7 @@ def test_keys_that_do_not_fit_are_refused_by_their_limit():
         compile_job(Job(problem_of("flash_attention", sizes, bf16, config="tiny")))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("depth", [257, 268, 322])
 def test_keys_longer_than_a_box_may_end_inside_a_tile(depth, seed):
     rng = np.random.default_rng(seed)

@@ -138,7 +138,7 @@ def require_definition(problem, inputs, found, bits, told, **options):
 def test_golden_is_the_definition_by_bytes(name, seed, draws):
     rng = np.random.default_rng(seed)
     formats = formats_of(name)
-    for number in range(draws(7, SHAPES)):
+    for number in range(draws(3, SHAPES)):
         dtype, out = formats[number % len(formats)]
         problem = problem_of(name, random_sizes(rng, name), dtype, out)
         inputs = operands(rng, problem)
@@ -179,7 +179,7 @@ def reference_of(name, inputs):
 def test_errors_are_those_of_numpy_or_of_the_functions(name, seed, figure, draws):
     rng = np.random.default_rng(seed)
     worst = {bf16: 0.0, fp32: 0.0}
-    for number in range(draws(7, SHAPES)):
+    for number in range(draws(3, SHAPES)):
         out = (bf16, fp32)[number % 2]
         problem = problem_of(name, random_sizes(rng, name), bf16, out)
         inputs = operands(rng, problem, mild=True)
@@ -225,7 +225,7 @@ def test_functions_of_24_bits_add_8_ulp(name, seed, figure, monkeypatch, draws):
     """To the error of the definition in fp32, with functions that are rounded once."""
     rng = np.random.default_rng(seed)
     worst = 0.0
-    for _ in range(draws(7, SHAPES)):
+    for _ in range(draws(3, SHAPES)):
         problem = problem_of(name, random_sizes(rng, name), bf16, fp32)
         inputs = operands(rng, problem, mild=True)
         (spec,) = problem.outputs

@@ -102,10 +102,11 @@ def outcome_of(*arguments, **options):
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
-def test_a_spilled_tensor_passes_through_memory_between_two_images(config, seed):
+def test_a_spilled_tensor_passes_through_memory_between_two_images(config, seed, draws):
     rng = np.random.default_rng(seed)
-    for _ in range(3):
+    for _ in range(draws(2, 3)):
         M, K, F, N = (int(each) for each in rng.integers(1, 80, 4))
         made = job(two_products, config=config, M=M, K=K, F=F, N=N)
         compiled = made.problem.compile()

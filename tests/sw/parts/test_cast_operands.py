@@ -43,6 +43,7 @@ def transposed(X, W, Y):
         tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) @ w.T)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kernel", "x_format", "w_format"),
     [

@@ -159,10 +159,11 @@ def test_division_by_what_the_compiler_serves(kernel, sizes, parts, seed):
     # The compiler may serve more in a part one day.
     assert 1 <= len(found.parts) <= parts
     draw = random.Random(seed)
-    for number in range(8):
+    for number in range(3):
         assert agree(program, found, np.random.default_rng(seed + number), draw)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("file", "name", "sizes"),
     [
@@ -177,7 +178,7 @@ def test_programs_of_the_language_page_by_invented_rules(file, name, sizes, seed
     program = lean(load(file)[name], **sizes)
     draw = random.Random(seed)
     divided = 0
-    for number in range(12):
+    for number in range(8):
         try:
             found = divide(program, limited(draw))
         except BadInputError as error:
@@ -185,7 +186,7 @@ def test_programs_of_the_language_page_by_invented_rules(file, name, sizes, seed
             continue
         divided += 1
         assert agree(program, found, np.random.default_rng(seed + number), draw)
-    assert divided >= 4
+    assert divided >= 2
 
 
 def examine(draw, rng, programs, drawn=draw_kernel):
@@ -207,17 +208,18 @@ def examine(draw, rng, programs, drawn=draw_kernel):
     return fates, wrong
 
 
-def test_random_kernels_have_the_bits_of_golden(seed):
+def test_random_kernels_have_the_bits_of_golden(seed, draws):
     print(f"seed {seed}")
-    fates, wrong = examine(random.Random(seed), np.random.default_rng(seed), PROGRAMS)
+    count = draws(30, PROGRAMS)
+    fates, wrong = examine(random.Random(seed), np.random.default_rng(seed), count)
     print(dict(fates))
     assert not wrong, wrong[0]
-    assert fates["several"] > PROGRAMS / 2 and fates["repeated"] > PROGRAMS / 8
+    assert fates["several"] > count / 2 and fates["repeated"] > count / 8
 
 
 def test_random_layers_have_the_bits_of_golden(seed, draws):
     print(f"seed {seed}")
-    count = draws(50, PROGRAMS)
+    count = draws(20, PROGRAMS)
     draw, rng = random.Random(seed), np.random.default_rng(seed)
     fates, wrong = examine(draw, rng, count, draw_layers)
     print(dict(fates))

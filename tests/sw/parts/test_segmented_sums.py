@@ -67,6 +67,7 @@ def test_adjacent_tiles_are_one_segment(channels, loops):
     assert segments.count == (3 if loops == 1 else 6)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("config", ["tiny", "small"])
 @pytest.mark.parametrize("kernel", [transposed, first_rows])
 def test_operands_along_either_axis_may_lie_in_segments(kernel, config, seed):

@@ -15,6 +15,7 @@ from sw.kernels.matmul import matmul
 MOST = 5.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [matmul, linear, linear_gelu], ids=lambda each: each.name)
 def test_products_compile_within_seconds(kernel):
     begin = time.process_time()

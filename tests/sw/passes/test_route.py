@@ -100,6 +100,7 @@ def test_products_route_at_their_first_placement(make, name, tracks, seed):
     check(program, placement, routes, config, AGCUS[name])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "nets"), [("tiny", 6), ("small", 12), ("large", 25)])
 def test_random_netlists_are_delivered_packet_by_packet(name, nets, seed):
     print("seed", seed)

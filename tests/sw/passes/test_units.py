@@ -90,6 +90,7 @@ def check(config, shape, fmt, out, constraints=None, seed=1, ta=False, tb=False,
     return plan, places
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
 @pytest.mark.parametrize(
     "grid", [(1, 1), (1, 8), (8, 1), (2, 4), (4, 2), (4, 1), (1, 2), (3, 2), (5, 1)]
@@ -108,6 +109,7 @@ def test_columns_of_a_pass_need_not_be_a_power_of_two(out):
     assert ports == ([((0, 2), (2, 4))] if out is bf16 else [((0, 3),), ((0, 3),)])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 9), (40, 1, 9), (9, 40, 1), (5, 5, 5)])
 @pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
 @pytest.mark.parametrize("config", ["tiny", "small"])
@@ -115,10 +117,10 @@ def test_sides_of_one(config, fmt, out, shape):
     check(named[config], shape, fmt, out)
 
 
-def test_at_random(seed):
+def test_at_random(seed, draws):
     rng = np.random.default_rng(seed)
     kinds = [(bf16, bf16), (bf16, fp32), (int8, int32)]
-    for case in range(12):
+    for case in range(draws(6, 12)):
         config = named[("tiny", "small")[case % 2]]
         shape = tuple(int(each) for each in rng.integers(1, 60, 3))
         tiles = {
@@ -129,6 +131,7 @@ def test_at_random(seed):
         check(config, shape, *kinds[case % 3], Constraints(**tiles), seed=case)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS[1:])
 @pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
 @pytest.mark.parametrize("grid", [(1, 1), (1, 8), (8, 1), (2, 4), (3, 2)])
@@ -142,12 +145,12 @@ def test_transposed_operands_on_every_grid(grid, fmt, out, ta, tb):
 
 
 @pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS[1:])
-def test_transposed_operands_at_random(ta, tb, seed):
+def test_transposed_operands_at_random(ta, tb, seed, draws):
     rng = np.random.default_rng(seed)
     kinds = [(bf16, bf16), (bf16, fp32), (int8, int32)]
     # Narrow vectors, several AGCUs: groups of rows begin at addresses that are aligned.
     pair = dataclasses.replace(named["tiny"], rows=3, columns=4, agcu=AgcuConfig(count=2))
-    for case in range(12):
+    for case in range(draws(6, 12)):
         config = (named["tiny"], named["small"], pair)[case % 3]
         shape = tuple(int(each) for each in np.exp(rng.uniform(0, np.log(120), 3)))
         constraints = Constraints(sum_tile=int(rng.integers(1, 80)) if rng.random() < 0.5 else None)
@@ -155,6 +158,7 @@ def test_transposed_operands_at_random(ta, tb, seed):
         check(config, shape, fmt, out, constraints, case, ta, tb)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS)
 def test_few_rows_of_transposed_operands_are_the_weights(ta, tb):
     for shape in ((1, 300, 150), (21, 150, 33)):
@@ -195,6 +199,7 @@ def test_a_loop_over_tiles_is_shorter_in_the_last_slab():
                 assert counts == [tiles] * (slabs - 1) + [tiles - spare]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS)
 @pytest.mark.parametrize(("a_slab", "b_slab"), [(2, 2), (3, 6), (6, 2)])
 def test_tiles_of_padding_are_not_read(a_slab, b_slab, ta, tb):
@@ -254,6 +259,7 @@ def test_two_agcus_store_the_columns_of_a_pass_in_pieces_of_rows():
     assert plan.one_pass
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("rows", [1, 7, 8, 16, 21])
 @pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
 def test_few_rows_are_the_weights(fmt, out, rows):

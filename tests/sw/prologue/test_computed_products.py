@@ -50,12 +50,14 @@ def sizes_of(draw, kernel, config, most):
     return found | {whole: -(-found[whole] // terms) * terms}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("kernel", "chip", "sizes"), SERVED, ids=lambda each: str(each)[:40])
 def test_one_image_computes_operand_and_product(kernel, chip, sizes, seed):
     compiled, _ = result_of(kernel, named[chip], sizes, seed)
     assert served(compiled), [part.choice for part in compiled.parts]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
 def test_random_shapes_equal_golden(kernel, seed, draws):
     draw = random.Random(seed)
@@ -125,6 +127,7 @@ def refused(kernel, config, **sizes):
     return str(refusal(program, arrays_of(program), config))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kernel", "chip", "sizes", "message"),
     [

@@ -41,6 +41,7 @@ def test_items_come_as_from_a_stable_sort_and_far_groups_stay_closed():
     assert next(search, None) is None and 40 in opened
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", _CHIPS)
 def test_bounds_are_below_the_estimates_of_their_plans(chip):
     """Random products, along and across k, turned ones among them; most bounds are near."""

@@ -54,6 +54,7 @@ def kinds(plans):
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "fmt", "out"),
     [
@@ -76,6 +77,7 @@ def test_bits_are_those_of_golden(kernel, fmt, out, seed, monkeypatch):
     assert met >= set(itertools.product(blocks, (True, False)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [matmul, matmul_nt], ids=lambda each: each.name)
 def test_cycles_are_those_of_the_rtl(kernel, seed, heavy, monkeypatch):
     rng = random.Random(seed)

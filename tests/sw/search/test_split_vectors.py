@@ -54,6 +54,7 @@ def launched(problem, backend):
     return plan
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_bits_are_those_of_golden(case, seed):
     rng = random.Random(seed)

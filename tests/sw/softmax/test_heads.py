@@ -29,6 +29,7 @@ def ran(rng, config, most, **how):
         return sizes, options, flash_attention.run(*arrays, config=config, **options, **how)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("config", "most"), [("tiny", 24), ("small", 90), ("large", 90)])
 def test_random_heads_equal_golden_on_the_emulator(config, most, seed):
     rng = np.random.default_rng(seed)

@@ -50,6 +50,7 @@ def column_products(X, R, Y):
 KERNELS = (column_sums, limited_maxima, column_softmax, column_products, scaled_columns)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_column_statistics_equal_golden_on_random_shapes(kernel, seed):
     rng = random.Random(seed)
@@ -60,6 +61,7 @@ def test_column_statistics_equal_golden_on_random_shapes(kernel, seed):
     verify(kernel, "large", (1, side(rng, 150)), fp32)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rows", [257, 521, 1000])
 def test_columns_longer_than_a_box_equal_golden(rows):
     """In several slots, the last one shorter; loaded again for each phase."""

@@ -26,6 +26,7 @@ from tests.sw.stages.region_runs import side, verify
 KERNELS = (add, silu, gelu, softmax, rms_norm, layer_norm, transpose)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_kernels_equal_golden_on_random_shapes(kernel, seed):
     rng = random.Random(seed)
@@ -98,6 +99,7 @@ def affine(X, a, b, Y):
         tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * p + q)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "kernel", [softmax_residual, gated_softmax, layer_norm_residual], ids=lambda kernel: kernel.name
 )
@@ -143,6 +145,7 @@ def weighted(X, g, Y):
         tw.store_tile(Y[i, :], (x - tw.row_sum(x * weights)) * weights)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", [rms_norm, layer_norm, weighted], ids=lambda each: each.name)
 @pytest.mark.parametrize("columns", [520, 601])
 def test_vectors_that_no_buffer_holds_pass_in_pieces(kernel, columns):
@@ -157,6 +160,7 @@ def test_rtl_takes_vectors_in_pieces(heavy):
     verify(weighted, "tiny", (9, 523), backend="rtl", seed=3, jitter=20)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kernel", "sizes"),
     [
@@ -208,6 +212,7 @@ def turned_power(X, Y):
         tw.store_tile(Y[:, i], tw.exp(tw.load_tile(X[i, :]).T))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["tiny", "small"])
 def test_several_images_serve_what_one_does_not(config, seed):
     """Half rows joined, a statistic of results, a transpose, a chain longer than the PCUs.

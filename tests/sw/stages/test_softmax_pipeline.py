@@ -27,6 +27,7 @@ def verify(work, config, seed=1, **choice):
     return case
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("config", MOST)
 def test_random_products_equal_golden(config, seed):
     rng = random.Random(seed)
@@ -42,6 +43,7 @@ def test_many_random_products_equal_golden(config, seed):
         verify(drawn_product(rng, *MOST[config]), config, seed)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("offset", [None, 0, 60])
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_blocks_are_kept_or_loaded_for_each_group(config, offset, seed):
@@ -60,6 +62,7 @@ def test_blocks_that_are_kept_may_take_several_buffers(seed):
         assert set(case.pipeline.homes) >= {"keys0", "keys1", "values0_0", "values0_1", "values0_2"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_choices_count_the_cycles_in_which_slots_are_filled_again(config):
     """A PMU has two slots of 112 keys, so reading waits for them; of shorter blocks it has more."""
@@ -105,6 +108,7 @@ def test_a_block_is_the_unit_of_the_running_maximum(seed):
     assert case.pipeline.block_keys % case.chip.grid_rows == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("width", [256, 400])
 def test_more_columns_than_a_bank_has_rows_go_to_several_values_units(width, seed):
     """Each has the powers of a scores unit, and a part of the columns."""
