@@ -148,6 +148,8 @@ class Bound:
 
     def substitute(self, values: Mapping[str, Affine]) -> Bound:
         """Replace symbols by affine forms."""
+        if values.keys().isdisjoint(self.symbols):
+            return self
         return Bound.least(form.substitute(values) for form in self.forms)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
@@ -196,6 +198,8 @@ class Axis:
 
     def substitute(self, values: Mapping[str, Affine]) -> Axis:
         """Replace symbols by affine forms; the size's symbol only by a symbol or a number."""
+        if values.keys().isdisjoint(self.symbols):
+            return self
         size = self.size
         if isinstance(size, str) and size in values:
             form = values[size]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -80,16 +81,27 @@ def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:
     item : object
         The part to rebuild.
     change : function
-        Called with every part, inner before outer; returns the replacement.
+        Called with every part, inner before outer, and once with a part that occurs several times;
+        returns the replacement.
     """
+    return _rebuilt(item, change, {})
+
+
+def _rebuilt(item: Any, change: Callable[[Any], Any], changed: dict[int, Any]) -> Any:
     if isinstance(item, tuple):
-        return tuple(rebuild(each, change) for each in item)
-    if type(item) in _PARTS:
-        parts = {name: getattr(item, name) for name in _PARTS[type(item)]}
-        made = {name: rebuild(part, change) for name, part in parts.items()}
-        if any(made[name] is not parts[name] for name in parts):
-            item = replace(item, **made)
-    return change(item)
+        parts = tuple([_rebuilt(each, change, changed) for each in item])
+        return parts if any(map(operator.is_not, parts, item)) else item
+    # All parts live as long as the whole, so no two have one number.
+    if id(item) in changed:
+        return changed[id(item)]
+    different: dict[str, Any] = {}
+    for name in _PARTS.get(type(item), ()):
+        former = getattr(item, name)
+        part = _rebuilt(former, change, changed)
+        if part is not former:
+            different[name] = part
+    changed[id(item)] = made = change(replace(item, **different) if different else item)
+    return made
 
 
 def rename(program: Program, values: Mapping[str, str], symbols: Mapping[str, Affine]) -> Program:
