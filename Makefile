@@ -30,6 +30,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  variables  CONFIG=$(CONFIG) KERNEL=$(KERNEL) SEED=$(SEED) JOBS=$(JOBS)"
 
+# What is imported is compiled then; most of what is installed never is.
 setup: $(READY) ## make .venv with every tool, once; nothing after it needs a network
 
 $(READY): requirements.txt pyproject.toml
@@ -38,7 +39,7 @@ $(READY): requirements.txt pyproject.toml
 	  exit 3; }
 	@echo "setup: making .venv and installing the packages of requirements.txt there (0.5 GB, some minutes)"
 	@"$(PYTHON)" -m venv .venv
-	@.venv/bin/python -m pip install --quiet --requirement requirements.txt
+	@.venv/bin/python -m pip install --quiet --no-compile --requirement requirements.txt
 	@echo "setup: installing this clone there"
 	@.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
