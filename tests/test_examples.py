@@ -12,7 +12,17 @@ from hw.numeric.formats import bf16, fp32
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+#: The decoder layer takes as long as all others; tests of its kernel run it in `make test`.
+LONG = {"10_decoder_layer"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.stem in LONG else (), id=path.stem)
+        for path in EXAMPLES
+    ],
+)
 def test_an_example_runs(path, capsys):
     text = path.read_text()
     runpy.run_path(str(path), run_name="__main__")

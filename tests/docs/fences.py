@@ -8,6 +8,8 @@ import runpy
 import subprocess
 from pathlib import Path
 
+from tests.unelaborated import unelaborated
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
@@ -70,7 +72,8 @@ def run_python_here(fence, folder):
     file = folder / "example.py"
     file.write_text(fence.text)
     with contextlib.chdir(folder):
-        runpy.run_path(str(file), run_name="__main__")
+        names = runpy.run_path(str(file), run_name="__main__")
+    unelaborated(list(names.values()))
 
 
 def run_shell(fence, folder):

@@ -13,6 +13,9 @@ from tests.test_house import (
     python_files,
 )
 
+# The same rules are tests of tests/test_house.py in `make test`.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

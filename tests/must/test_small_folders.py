@@ -16,6 +16,9 @@ from tests.test_sizes import (
     product_files,
 )
 
+# The same rules are tests of tests/test_sizes.py in `make test`.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

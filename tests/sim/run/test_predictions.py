@@ -47,8 +47,8 @@ def test_cycles_are_those_of_the_rtl(latency, heavy):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [matmul_nt, matmul_tn, matmul_tt], ids=lambda each: each.name)
-def test_cycles_with_transposed_operands_are_those_of_the_rtl(kernel, heavy):
-    for shape, fmt in SHAPES.items():
+def test_cycles_with_transposed_operands_are_those_of_the_rtl(kernel, heavy, draws):
+    for shape, fmt in list(SHAPES.items())[-draws(3, 5) :]:
         compiled, report = launched(shape, fmt, 100, kernel=kernel)
         assert report["verified"]
         assert compiled.predicted_cycles == pytest.approx(report["cycles"], rel=0.02), shape

@@ -17,9 +17,9 @@ from sw.kernels.matmul import matmul
 @pytest.mark.few
 @pytest.mark.parametrize("kernel", [matmul, gemm])
 @pytest.mark.parametrize("fmt", [bf16, int8])
-def test_the_compiler_counts_as_the_program_does(kernel, fmt, seed):
+def test_the_compiler_counts_as_the_program_does(kernel, fmt, seed, draws):
     rng = np.random.default_rng(seed)
-    for _ in range(3):
+    for _ in range(draws(1, 3)):
         dims = {name: int(rng.integers(1, 90)) for name in ("M", "K", "N")}
         problem = Problem(kernel, named["tiny"], dims, fmt)
         compiled = problem.compile()

@@ -75,6 +75,7 @@ def test_tokens_one_by_one_are_tokens_together(seed):
         assert np.allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_emulator_is_golden_behind_other_keys(seed):
     sizes = {"M": 1, "D": 16, "H": 2, "E": 16, "G": 1, "F": 24, "S": 34}
     job = Job(problem_of(sizes, past=33), seed=seed, backend="emulator")

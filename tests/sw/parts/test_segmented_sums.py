@@ -70,9 +70,9 @@ def test_adjacent_tiles_are_one_segment(channels, loops):
 @pytest.mark.few
 @pytest.mark.parametrize("config", ["tiny", "small"])
 @pytest.mark.parametrize("kernel", [transposed, first_rows])
-def test_operands_along_either_axis_may_lie_in_segments(kernel, config, seed):
+def test_operands_along_either_axis_may_lie_in_segments(kernel, config, seed, draws):
     rng = np.random.default_rng(seed)
-    for _ in range(4):
+    for _ in range(draws(2, 4)):
         sizes = {dim: int(rng.integers(2, 40)) for dim in kernel.signature.dims}
         if "L" in sizes:
             sizes["L"] = sizes["C"] + int(rng.integers(1, 9))

@@ -102,11 +102,11 @@ def test_products_route_at_their_first_placement(make, name, tracks, seed):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "nets"), [("tiny", 6), ("small", 12), ("large", 25)])
-def test_random_netlists_are_delivered_packet_by_packet(name, nets, seed):
+def test_random_netlists_are_delivered_packet_by_packet(name, nets, seed, draws):
     print("seed", seed)
     config = named[name]
-    routed = 0
-    for number in range(6):
+    routed, count = 0, draws(3, 6)
+    for number in range(count):
         program = random_netlist(random.Random(seed + number), config, nets=nets)
         try:
             placement, routes = place_and_route(program, config, seed=seed)
@@ -116,7 +116,7 @@ def test_random_netlists_are_delivered_packet_by_packet(name, nets, seed):
         routed += 1
         check(program, placement, routes, config, AGCUS[name])
     # Random nets fill the links, but most of these fit.
-    assert routed >= 4
+    assert routed >= 2 * count // 3
 
 
 def test_equal_seeds_give_equal_routes():

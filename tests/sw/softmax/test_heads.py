@@ -31,9 +31,9 @@ def ran(rng, config, most, **how):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("config", "most"), [("tiny", 24), ("small", 90), ("large", 90)])
-def test_random_heads_equal_golden_on_the_emulator(config, most, seed):
+def test_random_heads_equal_golden_on_the_emulator(config, most, seed, draws):
     rng = np.random.default_rng(seed)
-    for _ in range(4):
+    for _ in range(draws(2, 4)):
         sizes, options, result = ran(rng, config, most, backend="emulator")
         assert result.verified, (sizes, options, result.problems)
 

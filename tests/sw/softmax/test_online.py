@@ -44,6 +44,7 @@ def answer(program, arrays, **how):
     return golden(program, arrays, **how)["O"]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", [*SPELLINGS, *COMPUTED])
 def test_spellings_of_a_softmax_have_the_same_bits(name, seed):
     rng = np.random.default_rng(seed)

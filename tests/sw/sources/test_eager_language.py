@@ -26,7 +26,7 @@ def drawn(X, Y):
 
 
 def test_random_programs_equal_the_definition(seed, draws):
-    draw, count = random.Random(seed), draws(12, PROGRAMS)
+    draw, count = random.Random(seed), draws(6, PROGRAMS)
     outcomes = collections.Counter()
     while outcomes["right"] < count:
         fields = draw_source(draw, named[draw.choice(("small", "tiny"))])

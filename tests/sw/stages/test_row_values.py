@@ -125,6 +125,7 @@ def test_row_values_equal_golden_on_random_shapes(kernel, seed):
     verify(kernel, "large", (side(rng, 150), 1))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kernel", IN_SEVERAL, ids=lambda kernel: kernel.name)
 def test_row_values_of_other_formats_equal_golden(kernel, seed):
     rng = random.Random(seed)

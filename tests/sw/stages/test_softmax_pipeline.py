@@ -29,9 +29,9 @@ def verify(work, config, seed=1, **choice):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("config", MOST)
-def test_random_products_equal_golden(config, seed):
+def test_random_products_equal_golden(config, seed, draws):
     rng = random.Random(seed)
-    for _ in range(5):
+    for _ in range(draws(3, 5)):
         verify(drawn_product(rng, *MOST[config]), config, seed)
 
 

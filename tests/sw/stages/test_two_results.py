@@ -75,10 +75,11 @@ def parts(kernel, config, sizes, dtype=bf16):
 @pytest.mark.few
 @pytest.mark.parametrize("dtype", [bf16, fp32], ids=str)
 @pytest.mark.parametrize("kernel", ROWS, ids=lambda kernel: kernel.name)
-def test_rows_and_statistics_are_one_image_and_equal_golden(kernel, dtype, seed):
+def test_rows_and_statistics_are_one_image_and_equal_golden(kernel, dtype, seed, draws):
     """Ragged rows, more blocks than slots, rows of two boxes; in the source's format and others."""
     rng = random.Random(seed)
-    for sizes in ((side(rng, 150), side(rng, 60)), (131, 24), (20, 257 + rng.randrange(150))):
+    some = ((20, 257 + rng.randrange(150)), (131, 24), (side(rng, 150), side(rng, 60)))
+    for sizes in some[: draws(1, 3)]:
         verify(kernel, "small", sizes, dtype, out=stored(kernel))
         verify(kernel, "small", sizes, dtype)
     assert parts(kernel, "small", sizes, dtype) == 1
