@@ -182,14 +182,11 @@ class LaunchMemory:
 
     @property
     def regions(self) -> tuple[tuple[int, int], ...]:
-        """First address, and the one after the last, that a launch may access of each item."""
-        vector_bytes = self._config.width_bits // 8
-        sizes = {name: size for name, (_, size) in self.places.items()}
-        sizes |= {name: spec.loaded_bytes(vector_bytes) for name, spec in self._arrays.items()}
+        """First address, and the one after the last, of each item."""
         return tuple(
-            (self._origin + address, self._origin + address + sizes[name])
-            for name, (address, _) in self.places.items()
-            if sizes[name]
+            (self._origin + address, self._origin + address + size)
+            for address, size in self.places.values()
+            if size
         )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.ir.program import Program
@@ -79,17 +79,6 @@ class ArraySpec:
     def bytes(self) -> int:
         """Bytes of the whole array, padding included."""
         return math.prod(self.shape[:-1]) * self.pitch
-
-    def loaded_bytes(self, vector_bytes: int) -> int:
-        """Bytes from the first one to the last that a load may read.
-
-        Rows that are longer than a box are loaded in whole vectors (`sw.stages.long_rows`), so the
-        last row's last vector may end behind the array.
-        """
-        if self.shape[-1] <= MAX_BOX:
-            return self.bytes
-        last = ceil_div(self.row_bytes, vector_bytes) * vector_bytes
-        return max(self.bytes, self.bytes - self.pitch + last)
 
     @property
     def reach(self) -> int:

@@ -51,7 +51,7 @@ class AgcuOutput(PortNames):
 #: Descriptors of an AGCU: two per stream.
 AGCU_DESCRIPTORS = 4 * AGCU_STREAMS
 #: What an AGCU's engine can do beyond dense boxes with zeros outside the tensor.
-AGCU_FEATURES = (TmaFeature.NAN_FILL,)
+AGCU_FEATURES = (TmaFeature.NAN_FILL, TmaFeature.SHORTFALL)
 
 
 #: Width of an index, without a sign.

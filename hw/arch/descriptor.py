@@ -124,6 +124,8 @@ class TmaFeature(enum.Enum, shape=8):
     REDUCE = 8
     #: Descriptors with byte 15 set, whose tensors pass the address width, are refused.
     TENSOR_ENDS = 9
+    #: Tensors whose rows at the last index of dimension 1 are shorter than the others.
+    SHORTFALL = 10
 
 
 class Mode(enum.Enum, shape=8):
@@ -153,7 +155,8 @@ descriptor_layout = WordLayout(
         "dims": data.ArrayLayout(unsigned(32), MAX_RANK),
         "box": data.ArrayLayout(unsigned(16), MAX_RANK),
         "element_strides": data.ArrayLayout(unsigned(8), MAX_RANK),
-        "reserved_51": 40,
+        "shortfall": 8,
+        "reserved_52": 32,
         "strides": data.ArrayLayout(unsigned(64), MAX_RANK - 1),
         "im2col_lower": data.ArrayLayout(signed(16), 3),
         "im2col_upper": data.ArrayLayout(signed(16), 3),
@@ -164,11 +167,7 @@ descriptor_layout = WordLayout(
 )
 #: Words of a descriptor that are stored; the reserved ones after them are not.
 STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
-
-
-def _require_zero(noun: str, value: object) -> None:
-    if value != 0:
-        raise BadInputError(f"{noun} must be 0, the only one supported, not {shown(value)}")
+_SEQUENCES = ("dims", "strides", "box", "element_strides")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -190,9 +189,8 @@ class Descriptor:
     box : sequence of int
         Elements of the box per dimension (1 to `MAX_BOX`); empty with ``im2col``.
     element_strides : sequence of int
-        Distance between elements taken (1 to `MAX_ELEMENT_STRIDE`): of dimension i,
-        ceil(box / element stride) are moved. That of dimension 0 is ignored, as in CUDA. Empty
-        means all 1.
+        Distance between elements taken (1 to `MAX_ELEMENT_STRIDE`), of which each dimension has
+        ceil(box / element stride). That of dimension 0 is ignored, as in CUDA. Empty means all 1.
     swizzle : Swizzle
         Order in the scratchpad; the bytes of a row are at most its span.
     oob_fill : OobFill
@@ -203,6 +201,9 @@ class Descriptor:
         ``Mode.TILE``, or with ``im2col`` ``Mode.IM2COL``.
     im2col : Im2colBox
         Pixels to move instead of a box.
+    shortfall : int
+        Elements by which rows at the last index of dimension 1 are shorter than ``dims[0]``, less
+        than that and `MAX_BOX`; 0 for one dimension and for im2col.
 
     Raises
     ------
@@ -223,9 +224,10 @@ class Descriptor:
     mode: Mode = Mode.TILE
     im2col: Im2colBox | None = None
     reduce: int = 0
+    shortfall: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("dims", "strides", "box", "element_strides"):
+        for name in _SEQUENCES:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.element_strides:
             object.__setattr__(self, "element_strides", (1,) * len(self.dims))
@@ -263,8 +265,11 @@ class Descriptor:
                 raise BadInputError(
                     f"Stride {index} must be a multiple of {BASE_ALIGNMENT}, not {stride}"
                 )
-        _require_zero("Interleave", self.interleave)
-        _require_zero("Reduction", self.reduce)
+        most = min(self.dims[0], MAX_BOX) - 1 if self.rank > 1 and not self.im2col else 0
+        require_int("Shortfall", self.shortfall, 0, most)
+        for noun, code in (("Interleave", self.interleave), ("Reduction", self.reduce)):
+            if code != 0:
+                raise BadInputError(f"{noun} must be 0, the only one supported, not {shown(code)}")
         for noun, value, kind in (
             ("Swizzle", self.swizzle, Swizzle),
             ("Fill outside the tensor", self.oob_fill, OobFill),
@@ -313,6 +318,7 @@ class Descriptor:
             TmaFeature.NAN_FILL: self.oob_fill is OobFill.NAN,
             TmaFeature.SWIZZLE: self.swizzle is not Swizzle.NONE,
             TmaFeature.IM2COL: self.im2col is not None,
+            TmaFeature.SHORTFALL: self.shortfall != 0,
         }
         return {feature for feature, is_asked in asked.items() if is_asked}
 
@@ -340,10 +346,8 @@ class Descriptor:
             "oob_fill": self.oob_fill.value,
             "mode": self.mode.value,
             "reduce": self.reduce,
-            "dims": list(self.dims),
-            "box": list(self.box),
-            "element_strides": list(self.element_strides),
-            "strides": list(self.strides),
+            "shortfall": self.shortfall,
+            **{name: list(getattr(self, name)) for name in _SEQUENCES},
         }
 
     def pack(self) -> bytes:
@@ -370,7 +374,8 @@ class Descriptor:
             raise BadInputError(
                 f"Descriptor format must be a code of ElementFormat, not {int(fields['format'])}"
             )
-        named: dict[str, Any] = {}
+        numbers = "interleave", "reduce", "shortfall"
+        named: dict[str, Any] = {name: int(fields[name]) for name in numbers}
         for name, kind in (("mode", Mode), ("swizzle", Swizzle), ("oob_fill", OobFill)):
             members = {int(member.value): member for member in kind}
             code = int(fields[name])
@@ -390,7 +395,5 @@ class Descriptor:
             strides=[int(fields["strides"][index]) for index in range(rank - 1)],
             box=[int(fields["box"][index]) for index in range(0 if pixels else rank)],
             element_strides=[int(fields["element_strides"][index]) for index in range(rank)],
-            interleave=int(fields["interleave"]),
             **named,
-            reduce=int(fields["reduce"]),
         )

@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.boxes.im2col_box import OFFSETS_BITS, PIXELS_PER_COLUMN
 from hw.arch.descriptor import (
     MAX_BOX,
-    MAX_ELEMENT_STRIDE,
     MAX_RANK,
     WORD_BITS,
     Mode,
@@ -19,9 +18,9 @@ from hw.arch.descriptor import (
 from hw.arch.error_codes import TmaError, UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.lib.component import Component
-from hw.numeric.division import ceil_div
 from hw.tma.commands import BOX_UNITS_BITS, tagged_command_layout
 from hw.tma.descriptor_rules import descriptor_rules
+from hw.tma.extents import clamped, steps_of
 from hw.tma.im2col.im2col_fields import offset_rules, offsets_of
 from hw.tma.layouts import TmaLayouts
 from hw.tma.reduction.reduction_fields import reduction_request, reduction_rules
@@ -78,6 +77,10 @@ class BoxReader(Component):
         self._row_bytes = Signal(range(MAX_BOX * 8 + 1))
         self._low: Any = Signal(bounds)
         self._high: Any = Signal(bounds)
+        # From the box to the end of dimension 0, as far as a shorter row can tell; whether
+        # dimension 1 ends in the box.
+        self._near = Signal(range(2 * MAX_BOX))
+        self._ends = Signal()
         self._address = Signal(layouts.address_bits)
         self._code = Signal(8)
         self._count = Signal(BOX_UNITS_BITS)
@@ -184,6 +187,10 @@ class BoxReader(Component):
         return TmaFeature.IM2COL in self._layouts.features
 
     @property
+    def _shortens(self) -> bool:
+        return TmaFeature.SHORTFALL in self._layouts.features
+
+    @property
     def _row_elements(self) -> Value:
         fields = self.i_descriptor
         elements: Value = fields.box[0]
@@ -233,6 +240,8 @@ class BoxReader(Component):
                 m.d.sync += returns.eq(0)
             m.d.sync += [bound.eq(0) for bound in self._low]
             m.d.sync += [bound.eq(1) for bound in self._high]
+            if self._shortens:
+                m.d.sync += self._ends.eq(0)
         with m.If(working):
             m.d.sync += [
                 address.eq(address + scaled * digit),
@@ -253,9 +262,14 @@ class BoxReader(Component):
                     within.eq(fields.dims[dimension] - coordinate),
                 ]
                 m.d.sync += [
-                    self._low[dimension].eq(_clamp(before, extent)),
-                    self._high[dimension].eq(_clamp(within, extent)),
+                    self._low[dimension].eq(clamped(before, extent)),
+                    self._high[dimension].eq(clamped(within, extent)),
                 ]
+                if self._shortens:
+                    with m.If(dimension == 0):
+                        m.d.sync += self._near.eq(clamped(within, Const(2 * MAX_BOX - 1)))
+                    with m.If(dimension == 1):
+                        m.d.sync += self._ends.eq(within <= extent)
                 if self._reports:
                     self._multiply(m, dimension, extent)
                 with m.If((dimension == self._index) & (dimension != 0)):
@@ -307,7 +321,7 @@ class BoxReader(Component):
         """Count of the box's units, multiplied by the indices taken of the dimension."""
         indices: Value = extent
         if TmaFeature.ELEMENT_STRIDES in self._layouts.features:
-            indices = _ceil_div(extent, self.i_descriptor.element_strides[dimension])
+            indices = steps_of(extent, self.i_descriptor.element_strides[dimension])
         bits = MAX_BOX.bit_length()
         if self._walks_pixels:
             pixels = Mux(dimension == 1, self.i_descriptor.im2col_pixels, 1)
@@ -350,6 +364,10 @@ class BoxReader(Component):
             ]
         if TmaFeature.NAN_FILL in features:
             m.d.comb += box.fill.eq(Mux(fields.oob_fill[0], self._element_shift, 0))
+        if self._shortens:
+            shorter = clamped(self._near - fields.shortfall, self._row_elements)
+            high = Mux(self._ends, shorter, self._high[0])
+            m.d.comb += box.shorter.eq(high << self._element_shift)
         if TmaFeature.ELEMENT_STRIDES in features:
             m.d.comb += [
                 box.steps[index - 1].eq(Mux(fields.rank > index, fields.element_strides[index], 1))
@@ -377,18 +395,3 @@ class BoxReader(Component):
                 box.low[index - 1].eq(self._low[index]),
                 box.high[index - 1].eq(self._high[index]),
             ]
-
-
-def _clamp(value: Signal, limit: Signal) -> Value:
-    """The signed value, clamped to 0 to limit."""
-    return Mux(value < 0, 0, Mux(value > limit, limit, value[: len(limit)]))
-
-
-def _ceil_div(extent: Value, step: Value) -> Value:
-    """Extent (1 to `MAX_BOX`) by step (1 to `MAX_ELEMENT_STRIDE`), rounded up."""
-    # floor(n / d) is n × ceil(2^k / d) / 2^k for n < 2^9 and d ≤ 8 if k ≥ 12.
-    fraction = 12
-    inverse: Value = Const(0)
-    for divisor in range(1, MAX_ELEMENT_STRIDE + 1):
-        inverse = Mux(step == divisor, ceil_div(1 << fraction, divisor), inverse)
-    return ((extent + step - 1)[: MAX_BOX.bit_length()] * inverse) >> fraction

@@ -75,9 +75,14 @@ class BoxWalker(Component):
 
         last = Signal()
         inside = Signal()
+        tail = Signal.like(box.tail)
+        m.d.comb += tail.eq(box.tail)
+        if TmaFeature.SHORTFALL in self._layouts.features:
+            with m.If(index[0] + 1 == box.high[0]):
+                m.d.comb += tail.eq(box.shorter)
         m.d.comb += [
             last.eq(ends[0] & ends[1] & ends[2] & ends[3]),
-            inside.eq(box.head < box.tail),
+            inside.eq(box.head < tail),
             output.i_stream.valid.eq(active),
             output.i_stream.payload.eq(self.row),
             step.eq(active & output.i_stream.ready),
@@ -107,13 +112,20 @@ class BoxWalker(Component):
             m.d.sync += [level.eq(source.address) for level in levels]
             m.d.sync += [position.eq(0) for position in index]
 
-        self._describe(m, self.row, box, levels[0], inside, last)
+        self._describe(m, self.row, box, levels[0], tail, inside, last)
         return m
 
     def _describe(
-        self, m: Module, row: Any, box: Any, address: Signal, inside: Signal, last: Signal
+        self,
+        m: Module,
+        row: Any,
+        box: Any,
+        address: Signal,
+        tail: Signal,
+        inside: Signal,
+        last: Signal,
     ) -> None:
-        """Plan and beats of the box's row that begins at an address."""
+        """Plan and beats of the box's row that begins at an address and ends at its tail."""
         beat_bytes, beat_shift = self._layouts.beat_bytes, self._layouts.beat_shift
         head = Signal(beat_shift)
         offset = Signal(beat_shift)
@@ -124,7 +136,7 @@ class BoxWalker(Component):
         m.d.comb += [
             head.eq(address),
             offset.eq(address[:beat_shift] - box.head[:beat_shift]),
-            span.eq(head + box.tail - box.head),
+            span.eq(head + tail - box.head),
         ]
         m.d.comb += [
             row.plan.stream.eq(box.stream),

@@ -71,6 +71,13 @@ def descriptor_rules(
             (TmaError.IM2COL, tiled & (pixels != 0)),
         ]
 
+    dims_bad: list[Value] = [extent == 0 for extent in fields.dims]
+    if TmaFeature.SHORTFALL in layouts.features:
+        flat = (fields.rank == 1) | (fields.mode != Mode.TILE.value)
+        row, bits = fields.dims[0], len(fields.shortfall)
+        dims_bad[0] |= ~row[bits:].any() & (row[:bits] <= fields.shortfall)
+        dims_bad[0] |= fields.shortfall.any() & flat
+
     ends: list[tuple[TmaError, Value]] = []
     if TmaFeature.TENSOR_ENDS in layouts.features:
         # Set by who stored the descriptor; only what breaks no other rule has a right answer.
@@ -84,7 +91,7 @@ def descriptor_rules(
         (TmaError.FORMAT, ~fields.format.matches(*formats)),
         (TmaError.BASE, base_bad),
         (TmaError.STRIDE, anywhere(stride_bad, 1)),
-        (TmaError.DIMENSION, anywhere([extent == 0 for extent in fields.dims])),
+        (TmaError.DIMENSION, anywhere(dims_bad)),
         *early,
         (TmaError.BOX, anywhere(box_bad)),
         (TmaError.ROW_BYTES, row_bytes[: layouts.unit_shift] != 0),

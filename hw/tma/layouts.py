@@ -83,7 +83,8 @@ class TmaLayouts:
 
         ``address`` is that of the first byte of row 0 that lies within the tensor's dimension 0. Of
         each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
-        indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
+        indices ``low`` to ``high`` - 1. At the last of those of dimension 1, the row's bytes end at
+        ``shorter`` in place of ``tail``. ``extents`` are the box minus one, ``strides`` count 16
         bytes, ``steps`` are the element strides. ``vectors``, ``units`` and ``fill`` are `plan`'s.
         It ``continues`` with the next one. If it has ``pixels``, see there. Its ``reduction`` is
         that of every burst.
@@ -111,6 +112,7 @@ class TmaLayouts:
                 "tail": range(MAX_ROW_BYTES + 1),
                 **self._units,
                 **self._fill,
+                **self._shorter,
                 **more,
                 **self._reduction,
             }
@@ -148,6 +150,11 @@ class TmaLayouts:
     @property
     def _fill(self) -> dict[str, int]:
         return {"fill": 2} if TmaFeature.NAN_FILL in self.features else {}
+
+    @property
+    def _shorter(self) -> dict[str, Any]:
+        found = TmaFeature.SHORTFALL in self.features
+        return {"shorter": range(MAX_ROW_BYTES + 1)} if found else {}
 
     @property
     def report(self) -> data.StructLayout:

@@ -138,9 +138,10 @@ class _Drawing:
     def table(self, region: int, *, indexed: bool) -> _Table:
         """Add a tensor: its base is a descriptor's and an argument's, which steps per iteration."""
         rng = self.rng
-        tensor = BoxTensor(rng, region * REGION_BYTES, self.vector_bytes)
-        while indexed and len(tensor.dims) == 1:
-            tensor = BoxTensor(rng, region * REGION_BYTES, self.vector_bytes)
+        while True:
+            tensor = BoxTensor(rng, region * REGION_BYTES, self.vector_bytes, shortens=True)
+            if not indexed or len(tensor.dims) > 1:
+                break
         if indexed:
             tensor.box[int(rng.integers(1, len(tensor.box)))] = 1
         stride = 0

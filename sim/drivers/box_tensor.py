@@ -27,9 +27,18 @@ class BoxTensor:
         Address of its region of `REGION_BYTES` bytes.
     vector_bytes : int
         Bytes per vector, of which a row of a box has a whole number.
+    shortens : bool
+        Rows at the last index of dimension 1 may be shorter.
     """
 
-    def __init__(self, rng: np.random.Generator, start_byte: int, vector_bytes: int) -> None:
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        start_byte: int,
+        vector_bytes: int,
+        *,
+        shortens: bool = False,
+    ) -> None:
         formats = {format_.bytes: format_ for format_ in ElementFormat if format_.bytes <= 4}
         self.size = int(rng.choice(list(formats)))
         rank = int(rng.integers(1, 5))
@@ -55,12 +64,17 @@ class BoxTensor:
         units = min(5, MAX_BOX // unit)
         row = unit * int(rng.integers(1, units + 1))
         self.box = [row, *(int(extent) for extent in rng.integers(1, 5, rank - 1))]
+        #: Elements by which rows at the last index of dimension 1 are shorter.
+        self.shortfall = 0
+        if shortens and rank > 1 and rng.random() < 0.5:
+            self.shortfall = int(rng.integers(0, self.dims[0]))
         self.descriptor = Descriptor(
             base=self.base,
             format=formats[self.size],
             dims=self.dims,
             strides=self.strides,
             box=self.box,
+            shortfall=self.shortfall,
         )
 
     def corner(self, rng: np.random.Generator) -> list[int]:
@@ -76,22 +90,30 @@ class BoxTensor:
         region[first : first + REGION_BYTES] = False
         index = np.indices((*reversed(self.dims), self.size))
         address = self.base + index[-1]
-        for number, pitch in enumerate([self.size, *self.strides]):
-            address = address + index[len(self.dims) - 1 - number] * pitch
-        region[address.reshape(-1)] = True
+        places = [index[len(self.dims) - 1 - number] for number in range(len(self.dims))]
+        for place, pitch in zip(places, [self.size, *self.strides], strict=True):
+            address = address + place * pitch
+        region[address[self._exists(places)]] = True
+
+    def _exists(self, places: list[Array]) -> Array:
+        """Whether elements of some indices in each dimension lie inside the tensor."""
+        inside = np.ones(places[0].shape, bool)
+        for place, extent in zip(places, self.dims, strict=True):
+            inside &= (place >= 0) & (place < extent)
+        if self.shortfall:
+            shorter = places[1] == self.dims[1] - 1
+            inside &= ~shorter | (places[0] < self.dims[0] - self.shortfall)
+        return inside
 
     def where(self, corner: list[int]) -> tuple[Array, Array]:
         """Address of each byte of a box in stream order, and whether it lies inside the tensor."""
         shape = (*reversed(self.box), self.size)
         index = np.indices(shape)
-        exists = np.ones(shape, bool)
         address = self.base + index[-1]
-        pitches = [self.size, *self.strides]
-        for number, (pitch, extent, first) in enumerate(zip(pitches, self.dims, corner)):
-            position = index[len(self.box) - 1 - number] + first
-            exists &= (position >= 0) & (position < extent)
-            address = address + position * pitch
-        return address.reshape(-1), exists.reshape(-1)
+        places = [index[len(self.box) - 1 - number] + at for number, at in enumerate(corner)]
+        for place, pitch in zip(places, [self.size, *self.strides], strict=True):
+            address = address + place * pitch
+        return address.reshape(-1), self._exists(places).reshape(-1)
 
 
 def box_payloads(data: Array, vector_bytes: int) -> list[int]:

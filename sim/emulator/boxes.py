@@ -11,7 +11,7 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.error_codes import LaunchError, TmaError
 from hw.numeric.division import ceil_div
 from sim.emulator.emulator_error import LaunchFault
-from sw.prove.memory_order import box_extents, reach
+from sw.prove.memory_order import box_extents, reach, rectangles
 
 __all__ = ["BoxStream"]
 
@@ -68,8 +68,16 @@ class BoxStream:
         if self.descriptor.row_bytes % self.beat_bytes:
             raise LaunchFault(LaunchError.UNIT, int(TmaError.ROW_BYTES.value), self.unit)
 
+    @property
+    def _rectangles(self) -> list[BoxStream]:
+        """The same boxes of each tensor of equal rows that the tensor consists of."""
+        return [
+            dataclasses.replace(self, descriptor=descriptor, base=base, points=points)
+            for descriptor, base, points in rectangles(self.descriptor, self.base, self.points)
+        ]
+
     def _inside(self) -> tuple[Ints, Ints]:
-        """Range of each box inside the tensor, per dimension."""
+        """Range of each box inside a tensor of equal rows, per dimension."""
         return box_extents(self.descriptor, self.points)
 
     def _strides(self) -> Ints:
@@ -125,9 +133,10 @@ class BoxStream:
         fill = np.frombuffer(self.descriptor.fill_element, np.uint8)
         boxes = np.empty((len(self.points), *self._shape), np.uint8)
         boxes.reshape(-1, fill.size)[:] = fill
-        tensor = self._tensor(memory)
-        for number, inner, outer in self._pieces():
-            boxes[number][inner] = tensor[outer]
+        for each in self._rectangles:
+            tensor = each._tensor(memory)
+            for number, inner, outer in each._pieces():
+                boxes[number][inner] = tensor[outer]
         return boxes.reshape(-1, self.beat_bytes)
 
     def store(self, memory: Bytes, vectors: Bytes) -> None:
@@ -140,17 +149,23 @@ class BoxStream:
         """
         self._require_memory(memory, TmaError.WRITE_DECERR)
         boxes = vectors.reshape(-1, *self._shape)
-        tensor = self._tensor(memory)
-        for number, inner, outer in self._pieces():
-            tensor[outer] = boxes[number][inner]
+        for each in self._rectangles:
+            tensor = each._tensor(memory)
+            for number, inner, outer in each._pieces():
+                tensor[outer] = boxes[number][inner]
 
     def bytes_inside(self) -> int:
         """Total bytes of the boxes inside the tensor."""
-        low, high = self._inside()
-        return int((high - low).prod(axis=1).sum()) * self.descriptor.format.bytes
+        inside = [each._inside() for each in self._rectangles]
+        elements = sum(int((high - low).prod(axis=1).sum()) for low, high in inside)
+        return elements * self.descriptor.format.bytes
 
     def beats(self) -> int:
         """Total beats that contain at least one byte of a row."""
+        return sum(each._beats() for each in self._rectangles)
+
+    def _beats(self) -> int:
+        """Beats of a tensor of equal rows."""
         low, high = self._inside()
         points = self.points[:, : self.descriptor.rank]
         size, beat = self.descriptor.format.bytes, self.beat_bytes

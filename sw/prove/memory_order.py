@@ -27,6 +27,7 @@ __all__ = [
     "memory_faults",
     "overwritten",
     "reach",
+    "rectangles",
     "runs_meet",
     "runs_of",
 ]
@@ -37,8 +38,33 @@ Ints = npt.NDArray[np.int64]
 _MOST_RUNS = 1 << 20
 
 
+def rectangles(
+    descriptor: Descriptor, base: int, points: Ints
+) -> Iterator[tuple[Descriptor, int, Ints]]:
+    """Tensors of equal rows that a tensor consists of: two if some of its rows are shorter.
+
+    Each has the boxes of the whole, of which only the part inside it counts.
+
+    Yields
+    ------
+    (Descriptor, int, array)
+        The tensor, its address, and the coordinates of the boxes in it.
+    """
+    if not descriptor.shortfall:
+        yield descriptor, base, points
+        return
+    row, last, *outer = descriptor.dims
+    last -= 1
+    shorter = (row - descriptor.shortfall, 1, *outer)
+    if last:
+        yield dataclasses.replace(descriptor, dims=(row, last, *outer), shortfall=0), base, points
+    moved = points - last * (np.arange(points.shape[1]) == 1)
+    described = dataclasses.replace(descriptor, dims=shorter, shortfall=0)
+    yield described, base + last * descriptor.strides[0], moved
+
+
 def box_extents(descriptor: Descriptor, points: Ints) -> tuple[Ints, Ints]:
-    """Range of each box inside its tensor, per dimension; empty where low = high.
+    """Range of each box inside its tensor of equal rows, per dimension; empty where low = high.
 
     Parameters
     ----------
@@ -55,16 +81,16 @@ def box_extents(descriptor: Descriptor, points: Ints) -> tuple[Ints, Ints]:
 
 def reach(descriptor: Descriptor, base: int, points: Ints) -> tuple[int, int]:
     """Address range that all boxes access, given the tensor's address; (0, 0) if there is none."""
-    low, high = box_extents(descriptor, points)
-    some = (high > low).all(axis=1)
-    if not some.any():
-        return 0, 0
-    points, low, high = (each[some] for each in (points, low, high))
-    points = points[:, : descriptor.rank]
     strides = np.array([descriptor.format.bytes, *descriptor.strides], np.int64)
-    first = base + ((points + low) * strides).sum(axis=1)
-    end = base + ((points + high - 1) * strides).sum(axis=1)
-    return int(first.min()), int(end.max()) + descriptor.format.bytes
+    firsts, ends = [], []
+    for each, start, corners in rectangles(descriptor, base, points):
+        low, high = box_extents(each, corners)
+        some = (high > low).all(axis=1)
+        if some.any():
+            at = corners[some, : each.rank]
+            firsts.append(start + ((at + low[some]) * strides).sum(axis=1).min())
+            ends.append(start + ((at + high[some] - 1) * strides).sum(axis=1).max())
+    return (int(min(firsts)), int(max(ends)) + descriptor.format.bytes) if firsts else (0, 0)
 
 
 def runs_of(descriptor: Descriptor, base: int, points: Ints) -> tuple[Ints, Ints] | None:
@@ -92,8 +118,12 @@ def runs_of(descriptor: Descriptor, base: int, points: Ints) -> tuple[Ints, Ints
     inside = ((at >= 0) & (at < sizes)).all(axis=2)
     begin = base + (at * np.array(descriptor.strides, np.int64)).sum(axis=2)
     size = descriptor.format.bytes
-    ends = np.clip(points[:, :1] + [0, descriptor.box[0]], 0, descriptor.dims[0])
-    first, last = (begin + ends[:, number, np.newaxis] * size for number in (0, 1))
+    rows = np.full(inside.shape, descriptor.dims[0])
+    if descriptor.shortfall:
+        rows -= descriptor.shortfall * (at[:, :, 0] == descriptor.dims[1] - 1)
+    first, last = (
+        begin + np.clip(points[:, :1] + end, 0, rows) * size for end in (0, descriptor.box[0])
+    )
     some = inside & (last > first)
     return first[some], last[some]
 

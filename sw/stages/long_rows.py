@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX, Descriptor, ElementFormat
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
@@ -45,7 +47,10 @@ def pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
 def rows_of(
     arrays: tuple[ArraySpec, ...], name: str, pieces: tuple[int, int], rows: int, row: int
 ) -> tuple[Descriptor, int]:
-    """Boxes of rows longer than a box can be: a row is a number of pieces of some length."""
+    """Boxes of rows longer than a box can be: a row is a number of pieces of some length.
+
+    The last piece ends with the row.
+    """
     number, array = argument_of(arrays, name)
     length, count = pieces
     descriptor = Descriptor(
@@ -54,6 +59,7 @@ def rows_of(
         dims=(length, count, array.shape[0] - row),
         strides=(length * array.format.bits // 8, array.pitch),
         box=(length, count, rows),
+        shortfall=max(0, length * count - array.shape[1]),
     )
     return descriptor, number
 
@@ -83,10 +89,19 @@ def vector_of(
     dims: tuple[int, ...] = (columns,)
     strides: tuple[int, ...] = ()
     box: tuple[int, ...] = (chunks * vector if piece is None else piece,)
+    shortfall = 0
     if piece is None and columns > MAX_BOX:
         dims = box = pieces_of(columns, array.format, vector)
         strides = (dims[0] * array.format.bits // 8,)
+        shortfall = math.prod(dims) - columns
     if times > 1:
         dims, box, strides = (*dims, times), (*box, times), (*strides, 0)
-    form = ElementFormat.of(array.format)
-    return Descriptor(base=0, format=form, dims=dims, strides=strides, box=box), number
+    descriptor = Descriptor(
+        base=0,
+        format=ElementFormat.of(array.format),
+        dims=dims,
+        strides=strides,
+        box=box,
+        shortfall=shortfall,
+    )
+    return descriptor, number

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
-from hw.arch.descriptor import Descriptor
+from hw.arch.descriptor import MAX_BOX, Descriptor
 from sw.prove.unrolled_loops import box_owners, box_points
 
 __all__ = ["BoxRows", "Row"]
@@ -82,6 +82,8 @@ class BoxRows:
             for at, box, dim in zip(points, descriptor.box, descriptor.dims, strict=False):
                 low, high = np.minimum(np.maximum(-at, 0), box), np.clip(dim - at, 0, box)
                 value = (value * (box + 1) + low) * (box + 1) + high
+            for each in _shorter(descriptor, points):
+                value = value * (MAX_BOX + 2) + each
             found[mine] = value
         return found
 
@@ -104,21 +106,26 @@ class BoxRows:
             (max(0, -at), max(0, min(box, dim - at)))
             for at, box, dim in zip(point, descriptor.box, descriptor.dims, strict=False)
         )
-        key = (program.descriptor, inside, address % (self._burst * self._beat))
+        shorter = _shorter(descriptor, point)
+        key = (program.descriptor, inside, shorter, address % (self._burst * self._beat))
         rows = self._known.get(key)
         if rows is None:
-            rows = self._known[key] = tuple(self._rows(descriptor, inside, address))
+            rows = self._known[key] = tuple(self._rows(descriptor, inside, shorter, address))
         # A coordinate takes a cycle per byte.
         cycles = sum(at.bit_length() // 8 + 1 for at in point)
         return cycles, descriptor.box[0] * descriptor.format.bytes // self._beat, rows
 
     def _rows(
-        self, descriptor: Descriptor, inside: tuple[tuple[int, int], ...], address: int
+        self,
+        descriptor: Descriptor,
+        inside: tuple[tuple[int, int], ...],
+        shorter: tuple[int, int],
+        address: int,
     ) -> list[Row]:
         """Rows of a box whose first element has an address, given the part inside the tensor."""
         size, beat = descriptor.format.bytes, self._beat
         vectors = descriptor.box[0] * size // beat
-        low, high = inside[0]
+        low, longest = inside[0]
         rows = []
         outer = [range(box) for box in descriptor.box[1:]]
         for index in itertools.product(*reversed(outer)):
@@ -126,6 +133,7 @@ class BoxRows:
             start = address + sum(
                 at * step for at, step in zip(place, descriptor.strides, strict=False)
             )
+            high = shorter[1] if place[:1] == shorter[:1] else longest
             present = low < high and all(
                 first <= at < end for at, (first, end) in zip(place, inside[1:], strict=False)
             )
@@ -140,3 +148,12 @@ class BoxRows:
                 begin = stop
             rows.append(Row(vectors + bool(start % beat), tuple(bursts)))
         return rows
+
+
+def _shorter(descriptor: Descriptor, point: Any) -> tuple[Any, Any]:
+    """Index in the box at a point of rows that are shorter, outside it if none is; their end."""
+    if not descriptor.shortfall:
+        return -1, 0
+    (row, last), (wide, high) = descriptor.dims[:2], descriptor.box[:2]
+    place = np.clip(last - 1 - point[1], -1, high)
+    return place, np.clip(row - descriptor.shortfall - point[0], 0, wide)

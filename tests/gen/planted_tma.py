@@ -101,10 +101,26 @@ PLANTED = {
     "a row as long outside as inside": Planted(
         _ROWS,
         box_walker,
-        "span.eq(head + box.tail - box.head)",
-        "span.eq(head + box.tail)",
+        "span.eq(head + tail - box.head)",
+        "span.eq(head + tail)",
         rows_inside,
         "BoxWalker",
+    ),
+    "a row as long at the last index": Planted(
+        _ROWS,
+        box_walker,
+        "index[0] + 1 == box.high[0]",
+        "index[0] == box.high[0]",
+        rows_inside,
+        "BoxWalker",
+    ),
+    "a row shorter before the last index": Planted(
+        _BOXES,
+        box_reader,
+        "self._ends.eq(within <= extent)",
+        "self._ends.eq(1)",
+        read_boxes,
+        "BoxReader",
     ),
     "a strobe outside": Planted(
         _STROBES,

@@ -41,18 +41,6 @@ def test_everything_is_aligned_and_a_guard_apart(memory):
     assert memory.places["C"][1] == 6 * 48 and memory.places["A"][1] == 5 * 16
 
 
-@pytest.mark.parametrize(
-    ("columns", "form", "behind"),
-    [(264, bf16, 16), (272, bf16, 0), (263, int8, 16), (252, fp32, 0)],
-)
-def test_loads_of_long_rows_may_end_with_a_whole_vector(columns, form, behind, seed):
-    """Vectors of `small` have 32 bytes, rows are padded to 16; 252 elements are one box."""
-    arrays = (ArraySpec("X", (3, columns), form),)
-    memory = LaunchMemory.of_image(named["small"], IMAGE, arrays, seed=seed)
-    address, size = memory.places["X"]
-    assert memory.regions[-1] == (address, address + size + behind)
-
-
 def test_the_list_names_the_image_and_the_arguments_the_arrays(memory, inputs):
     raw = memory.bytes_before(inputs)
     places, pitch = memory.places, alignment_bytes(256)

@@ -146,17 +146,29 @@ def random_runs(rng):
     dims = tuple(int(each) for each in rng.integers(1, 6, rank))
     strides = tuple(16 * int(each) for each in rng.integers(1, 9, rank - 1))
     box = (4, *(int(each) for each in rng.integers(1, 3, rank - 1)))
-    descriptor = Descriptor(base=0, format=ElementFormat.INT32, dims=dims, strides=strides, box=box)
+    shortfall = int(rng.integers(0, dims[0])) if rank > 1 else 0
+    descriptor = Descriptor(
+        base=0,
+        format=ElementFormat.INT32,
+        dims=dims,
+        strides=strides,
+        box=box,
+        shortfall=shortfall,
+    )
     points = np.zeros((int(rng.integers(1, 3)), 5), np.int64)
     points[:, :rank] = rng.integers(-1, dims, (len(points), rank))
     base, touched = 16 * int(rng.integers(0, 4)), set()
     for point in points[:, :rank]:
         for inside in np.ndindex(box):
             place = point + inside
-            if ((place >= 0) & (place < dims)).all():
+            end = np.array(dims)
+            end[0] -= shortfall * (rank > 1 and place[1] == dims[1] - 1)
+            if ((place >= 0) & (place < end)).all():
                 begin = base + int((place * (4, *strides)).sum())
                 touched |= set(range(begin, begin + 4))
-    return runs_of(descriptor, base, points), touched
+    runs = runs_of(descriptor, base, points)
+    assert {byte for first, end in zip(*runs) for byte in range(first, end)} == touched
+    return runs, touched
 
 
 def test_too_many_runs_are_not_enumerated(monkeypatch):

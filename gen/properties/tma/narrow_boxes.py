@@ -33,12 +33,24 @@ class NarrowBoxes:
         """Layout of a descriptor; ``rank`` is one less than that."""
         sizes = data.ArrayLayout(self.bits, self.rank)
         return data.StructLayout(
-            {"rank": 2, "base": self.bits, "dims": sizes, "box": sizes, "strides": sizes}
+            {
+                "rank": 2,
+                "base": self.bits,
+                "dims": sizes,
+                "box": sizes,
+                "strides": sizes,
+                "shortfall": self.bits,
+            }
         )
 
     def accepted(self, descriptor: Any) -> Value:
         """Whether the box reader accepts the descriptor, with vectors of two bytes."""
-        rules = [descriptor.rank < self.rank, ~descriptor.box[0][0]]
+        rules = [
+            descriptor.rank < self.rank,
+            ~descriptor.box[0][0],
+            descriptor.shortfall < descriptor.dims[0],
+            descriptor.rank.any() | ~descriptor.shortfall.any(),
+        ]
         for number in range(self.rank):
             there = descriptor.rank >= number
             sizes = descriptor.dims[number].any() & descriptor.box[number].any()
@@ -53,14 +65,19 @@ class NarrowBoxes:
     def bounds(self, descriptor: Any, coordinates: Any, number: int) -> tuple[Value, Value]:
         """First index of a dimension of the box inside the tensor, and the one after the last."""
         there = descriptor.rank >= number
-        box = descriptor.box[number]
-        before = -coordinates[number]
+        before = self._clamped(-coordinates[number], descriptor.box[number])
         behind = descriptor.dims[number] - coordinates[number]
+        return Mux(there, before, 0), Mux(there, self._clamped(behind, descriptor.box[number]), 1)
 
-        def clamped(value: Value) -> Value:
-            return Mux(value < 0, 0, Mux(value > box, box, value[: self.bits]))
+    def _clamped(self, value: Value, box: Value) -> Value:
+        return Mux(value < 0, 0, Mux(value > box, box, value[: self.bits]))
 
-        return Mux(there, clamped(before), 0), Mux(there, clamped(behind), 1)
+    def shorter(self, descriptor: Any, coordinates: Any) -> Value:
+        """End of the box's last row inside the tensor, if dimension 1 ends there, or of every."""
+        behind = descriptor.dims[0] - descriptor.shortfall - coordinates[0]
+        ends = descriptor.dims[1] - coordinates[1] <= descriptor.box[1]
+        shorter = self._clamped(behind, descriptor.box[0])
+        return Mux(ends, shorter, self.bounds(descriptor, coordinates, 0)[1])
 
     def address(self, descriptor: Any, coordinates: Any) -> Value:
         """Address of the box's first byte, inside the tensor or not."""
@@ -83,6 +100,8 @@ class NarrowBoxes:
                 exists.append(place < size)
                 offset = offset + place * descriptor.strides[number - 1]
             m.d.comb += start.eq(offset << 4)
-            fits = (first >= start) & (end <= start + descriptor.dims[0])
+            last = (descriptor.rank >= 1) & (index[0] + 1 == descriptor.dims[1])
+            row = descriptor.dims[0] - Mux(last, descriptor.shortfall, 0)
+            fits = (first >= start) & (end <= start + row)
             rows.append(Cat(*exists, fits).all())
         return Cat(rows).any()

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from gen.properties.support import always, kept
 from gen.properties.tma.narrow_boxes import NarrowBoxes
-from hw.arch.descriptor import ElementFormat
+from hw.arch.descriptor import ElementFormat, TmaFeature
 from hw.arch.error_codes import TmaError
 from hw.tma.box_reader import BoxReader
 from hw.tma.layouts import TmaLayouts
@@ -31,7 +31,8 @@ class BoxesAreClipped(wiring.Component):
 
     def __init__(self, *, rank: int, bits: int) -> None:
         self._boxes = NarrowBoxes(rank=rank, bits=bits)
-        self._layouts = TmaLayouts(16, self._boxes.address_bits, streams=1)
+        features = (TmaFeature.SHORTFALL,)
+        self._layouts = TmaLayouts(16, self._boxes.address_bits, streams=1, features=features)
         super().__init__(
             {
                 "descriptor": In(self._boxes.descriptor),
@@ -54,6 +55,7 @@ class BoxesAreClipped(wiring.Component):
             fields.rank.eq(given.rank + 1),
             fields.format.eq(ElementFormat.INT8.value),
             fields.base.eq(given.base << 4),
+            fields.shortfall.eq(given.shortfall),
         ]
         for number in range(boxes.rank):
             m.d.comb += [
@@ -85,7 +87,9 @@ class BoxesAreClipped(wiring.Component):
             m.d.comb += always(
                 ~valid | ~there | (box.strides[number - 1] == given.strides[number - 1])
             )
+        shorter = box.shorter == boxes.shorter(given, mine)
         m.d.comb += [
+            always(~valid | (given.rank == 0) | shorter),
             always(~valid | boxes.accepted(given)),
             *(always(~valid | (shown == value)) for shown, value in expected),
             self.reached.eq(

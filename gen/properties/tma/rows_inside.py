@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from gen.properties import support
 from gen.properties.support import always, kept
 from gen.properties.tma.narrow_boxes import NarrowBoxes
-from hw.arch.descriptor import MAX_RANK
+from hw.arch.descriptor import MAX_RANK, TmaFeature
 from hw.tma.box_walker import BoxWalker
 from hw.tma.layouts import TmaLayouts
 
@@ -28,7 +28,8 @@ class RowsStayInside(wiring.Component):
 
     def __init__(self, *, rank: int, bits: int) -> None:
         self._boxes = NarrowBoxes(rank=rank, bits=bits)
-        self._layouts = TmaLayouts(16, self._boxes.address_bits, streams=1)
+        features = (TmaFeature.SHORTFALL,)
+        self._layouts = TmaLayouts(16, self._boxes.address_bits, streams=1, features=features)
         super().__init__(
             {
                 "descriptor": In(self._boxes.descriptor),
@@ -97,6 +98,7 @@ class RowsStayInside(wiring.Component):
             (box.vectors, given.box[0] >> 1),
             (box.head, bounds[0][0]),
             (box.tail, bounds[0][1]),
+            (box.shorter, Mux(given.rank >= 1, boxes.shorter(given, coordinates), bounds[0][1])),
         ]
         for number in range(1, MAX_RANK):
             low, high = bounds[number] if number < boxes.rank else (Const(0), Const(1))

@@ -37,12 +37,13 @@ def random_descriptor(rng):
     return Descriptor(
         base=rng.getrandbits(60) << 4,
         format=form,
-        dims=[rng.randint(1, (1 << 32) - 1) for _ in range(rank)],
+        dims=[rng.randint(256, (1 << 32) - 1) for _ in range(rank)],
         strides=[rng.getrandbits(36) << 4 for _ in range(rank - 1)],
         box=[rng.randint(1, min(256, widest))] + [rng.randint(1, 256) for _ in range(rank - 1)],
         element_strides=[rng.randint(1, 8) for _ in range(rank)],
         swizzle=swizzle,
         oob_fill=rng.choice(list(OobFill)) if form in NAN_FORMATS else OobFill.ZERO,
+        shortfall=rng.choice([0, rng.randint(0, 255)]) if rank > 1 else 0,
     )
 
 
@@ -56,11 +57,11 @@ def test_layout_is_128_bytes_with_every_field_naturally_aligned():
 def test_bytes_are_those_of_the_contract():
     packed = MATRIX.pack()
     assert packed == struct.pack(
-        "<Q8B5I5H5B5x4Q6h2H24x",
+        "<Q8B5I5H6B4x4Q6h2H24x",
         *(0x1_2345_6780, 1, 2, 0, 0, 0, 0, 0, 0),
         *(100, 200, 0, 0, 0),
         *(64, 32, 0, 0, 0),
-        *(1, 1, 0, 0, 0),
+        *(1, 1, 0, 0, 0, 0),
         *(208, 0, 0, 0),
         *(0, 0, 0, 0, 0, 0, 0, 0),
     )
@@ -92,10 +93,17 @@ def test_an_agcu_refuses_what_its_engine_is_made_without(change, feature):
         AgcuProgram(descriptors=((descriptor, 0),))
 
 
-def test_an_agcu_takes_a_fill_with_nan():
-    filled = dataclasses.replace(MATRIX, oob_fill=OobFill.NAN)
-    assert filled.features == {TmaFeature.NAN_FILL}
-    program = AgcuProgram(descriptors=((filled, 0),))
+@pytest.mark.parametrize(
+    ("change", "feature"),
+    [
+        ({"oob_fill": OobFill.NAN}, TmaFeature.NAN_FILL),
+        ({"shortfall": 99}, TmaFeature.SHORTFALL),
+    ],
+)
+def test_an_agcu_takes_a_fill_with_nan_and_shorter_rows(change, feature):
+    special = dataclasses.replace(MATRIX, **change)
+    assert special.features == {feature}
+    program = AgcuProgram(descriptors=((special, 0),))
     assert AgcuProgram.unpack(program.pack(2), 2).descriptors == program.descriptors
 
 
@@ -157,6 +165,17 @@ def test_every_format_of_a_chip_has_a_code_of_its_bytes(fmt):
             {"oob_fill": OobFill.NAN, "format": ElementFormat.INT16},
             BadInputError,
             "Fill with NaN must be for one of BF16, FP16, FP32, not INT16",
+        ),
+        ({"shortfall": 100}, BadInputError, "Shortfall must be .* from 0 to 99, not 100"),
+        (
+            {"dims": (1000, 2), "shortfall": 256},
+            BadInputError,
+            "Shortfall must be .* from 0 to 255, not 256",
+        ),
+        (
+            {"dims": (9,), "strides": (), "box": (8,), "element_strides": (), "shortfall": 1},
+            BadInputError,
+            "Shortfall must be an integer from 0 to 0, not 1",
         ),
         ({"reduce": 1}, BadInputError, "Reduction must be 0, the only one supported, not 1"),
         ({"mode": Mode.IM2COL}, BadInputError, "Mode must be Mode.TILE without im2col, not"),

@@ -30,12 +30,17 @@ def box_elements(descriptor, coordinates):
     steps = (1, *descriptor.element_strides[1:])
     pitch = (descriptor.format.bytes, *descriptor.strides)
     inside, offsets = np.ones(1, np.bool_), np.zeros(1, np.int64)
-    for extent, step, at, count, distance in zip(
-        descriptor.box, steps, coordinates, descriptor.dims, pitch
+    shorter = coordinates[0] + np.arange(descriptor.box[0])
+    shorter = shorter < descriptor.dims[0] - descriptor.shortfall
+    for number, (extent, step, at, count, distance) in enumerate(
+        zip(descriptor.box, steps, coordinates, descriptor.dims, pitch)
     ):
         index = at + np.arange(0, extent, step)
         offsets = (index[:, None] * distance + offsets).reshape(-1)
-        inside = (((index >= 0) & (index < count))[:, None] & inside).reshape(-1)
+        inside = ((index >= 0) & (index < count))[:, None] & inside
+        if number == 1:
+            inside[index == count - 1] &= shorter
+        inside = inside.reshape(-1)
     flat = np.flatnonzero(inside)
     return flat, offsets[flat]
 
@@ -102,6 +107,9 @@ def random_case(rng, *, width_bits, region, max_vectors=24, features=()):
         steps = [rng.choice([1, rng.randint(1, 8)]) for _ in range(rank)]
         box[1:] = [rng.randint((n - 1) * step + 1, n * step) for n, step in zip(box[1:], steps[1:])]
     fills = TmaFeature.NAN_FILL in features and size in NAN_FORMATS and rng.random() < 0.5
+    shortfall = 0
+    if TmaFeature.SHORTFALL in features and rank > 1:
+        shortfall = rng.choice([0, rng.randint(0, min(dims[0], 256) - 1)])
     start, end = region
     descriptor = Descriptor(
         base=start,
@@ -112,6 +120,7 @@ def random_case(rng, *, width_bits, region, max_vectors=24, features=()):
         element_strides=steps,
         swizzle=swizzle,
         oob_fill=OobFill.NAN if fills else OobFill.ZERO,
+        shortfall=shortfall,
     )
     slack = end - start - tensor_bytes(descriptor)
     if slack < 0:

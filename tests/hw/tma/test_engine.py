@@ -162,10 +162,13 @@ def test_every_command_is_reported_and_a_refused_one_moves_nothing():
         ("swizzle", 0, 4, TmaError.SWIZZLE),
         ("oob_fill", 0, 2, TmaError.OOB_FILL),
         ("rank", 0, 6, TmaError.RANK),
+        ("shortfall", 0, 16, TmaError.DIMENSION),
     ]
     integers = dataclasses.replace(good, format=ElementFormat.INT32).pack()
     broken = [(with_field(good.pack(), *field), code) for *field, code in codes]
     broken.append((with_field(integers, "oob_fill", 0, 1), TmaError.OOB_FILL))
+    shorter = dataclasses.replace(good, shortfall=15).pack()
+    broken.append((with_field(shorter, "rank", 0, 1), TmaError.DIMENSION))
     data = random_bytes(1, 0x2000)
     bench = Bench(data, features=tuple(TmaFeature), readable=[(0x1000, 0x1200)])
     commands = bench.engine.i_load_commands[0]
