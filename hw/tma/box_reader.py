@@ -77,10 +77,8 @@ class BoxReader(Component):
         self._row_bytes = Signal(range(MAX_BOX * 8 + 1))
         self._low: Any = Signal(bounds)
         self._high: Any = Signal(bounds)
-        # From the box to the end of dimension 0, as far as a shorter row can tell; whether
-        # dimension 1 ends in the box.
-        self._near = Signal(range(2 * MAX_BOX))
-        self._ends = Signal()
+        self._near = Signal(range(2 * MAX_BOX))  # to the end of dimension 0, if that is near
+        self._ends = Signal()  # dimension 1 ends in the box
         self._address = Signal(layouts.address_bits)
         self._code = Signal(8)
         self._count = Signal(BOX_UNITS_BITS)
@@ -250,31 +248,7 @@ class BoxReader(Component):
                 whole.eq(0),
             ]
             with m.If(whole & ~iterates):
-                extent = Signal(range(MAX_BOX + 1))
-                before = Signal(signed(33))
-                within = Signal(signed(34))
-                m.d.comb += extent.eq(fields.box[dimension])
-                if self._walks_pixels:
-                    with m.If(self._im2col & (dimension == 0)):
-                        m.d.comb += extent.eq(fields.im2col_channels)
-                m.d.comb += [
-                    before.eq(-coordinate),
-                    within.eq(fields.dims[dimension] - coordinate),
-                ]
-                m.d.sync += [
-                    self._low[dimension].eq(clamped(before, extent)),
-                    self._high[dimension].eq(clamped(within, extent)),
-                ]
-                if self._shortens:
-                    with m.If(dimension == 0):
-                        m.d.sync += self._near.eq(clamped(within, Const(2 * MAX_BOX - 1)))
-                    with m.If(dimension == 1):
-                        m.d.sync += self._ends.eq(within <= extent)
-                if self._reports:
-                    self._multiply(m, dimension, extent)
-                with m.If((dimension == self._index) & (dimension != 0)):
-                    with m.If((coordinate < 0) | (within <= 0)):
-                        m.d.comb += self.o_error.eq(UnitError.INDEX.value)
+                self._clip(m, dimension, coordinate)
             with m.If(last_digit):
                 m.d.sync += [
                     dimension.eq(following),
@@ -310,6 +284,32 @@ class BoxReader(Component):
                 with m.If(returns & whole):
                     place: Any = self.o_stream.payload.address
                     m.d.sync += self._levels[(dimension - 1)[:2]].eq(place)
+
+    def _clip(self, m: Module, dimension: Signal, coordinate: Signal) -> None:
+        """Bounds of the box in a dimension, from its coordinate there."""
+        fields = self.i_descriptor
+        extent = Signal(range(MAX_BOX + 1))
+        before = Signal(signed(33))
+        within = Signal(signed(34))
+        m.d.comb += extent.eq(fields.box[dimension])
+        if self._walks_pixels:
+            with m.If(self._im2col & (dimension == 0)):
+                m.d.comb += extent.eq(fields.im2col_channels)
+        m.d.comb += [before.eq(-coordinate), within.eq(fields.dims[dimension] - coordinate)]
+        m.d.sync += [
+            self._low[dimension].eq(clamped(before, extent)),
+            self._high[dimension].eq(clamped(within, extent)),
+        ]
+        if self._shortens:
+            with m.If(dimension == 0):
+                m.d.sync += self._near.eq(clamped(within, Const(2 * MAX_BOX - 1)))
+            with m.If(dimension == 1):
+                m.d.sync += self._ends.eq(within <= extent)
+        if self._reports:
+            self._multiply(m, dimension, extent)
+        with m.If((dimension == self._index) & (dimension != 0)):
+            with m.If((coordinate < 0) | (within <= 0)):
+                m.d.comb += self.o_error.eq(UnitError.INDEX.value)
 
     def _step_back(self, dimension: Value, coordinate: Signal, scaled: Signal) -> list[Any]:
         """From the coordinate of a dimension back to the lower corner of an im2col box."""
