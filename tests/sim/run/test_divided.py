@@ -100,7 +100,7 @@ def test_the_emulator_equals_golden_on_ragged_shapes(kernel, config, seed, draws
         assert outcome.report["verified"], (dims, outcome.problems)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kernel", SIZES, ids=lambda each: each.name)
 def test_the_rtl_equals_golden_under_random_stalls(kernel, seed, heavy):
     conditions = MemoryConditions(latency=20, jitter=20, stall=0.2, seed=seed)

@@ -45,7 +45,7 @@ def test_lanes_wait_for_little_else(kernel, columns, least, figure):
     assert bound / predicted >= least
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("chip", "kernel", "rows", "columns", "form", "cycles"), CORPUS)
 def test_the_estimate_finds_the_faster_pipeline(chip, kernel, rows, columns, form, cycles):
     assert compiled_of(chip, kernel, rows, columns, form).predicted_cycles <= cycles

@@ -148,7 +148,14 @@ def test_every_kernel_has_a_definition():
 
 
 @pytest.mark.few(14)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Its tokens are compared with the definition by tests/sim/run/test_token_by_token.py.
+        pytest.param(name, marks=pytest.mark.slow if name == "decoder_layer" else ())
+        for name in KERNELS
+    ],
+)
 def test_a_chip_computes_the_definition(name, seed):
     rng = np.random.default_rng(seed)
     config = rng.choice(["tiny", "small"])
