@@ -28,7 +28,7 @@ def _outcomes(seed, chips, *, most_tiles, sides):
 
 @pytest.mark.must("edge-c", goal=GOAL)
 def test_some_random_chips_are_verified_or_refused(seed, figure, draws):
-    chips = draws(30, 60)
+    chips = draws(20, 60)
     outcomes = _outcomes(seed, chips, most_tiles=16, sides=(8, 30, 60))
     figure(f"{chips} chips: {outcomes['right']} verified, {outcomes['refused']} refused")
     assert outcomes["right"] >= chips // 10
