@@ -132,6 +132,12 @@ def random_im2col_place(rng, descriptor):
     coordinates.append(rng.randint(-1, descriptor.dims[-1]))
     most = (1 << OFFSET_BITS[rank]) - 1
     offsets = [rng.choice([0, 1, 2, rng.randint(0, 5), most]) for _ in range(rank - 2)]
+    if rng.random() < 0.4:
+        # Offsets of any bits, which lead from far below into the tensor.
+        for spot in range(rank - 2):
+            offsets[spot] = rng.randint(0, most)
+            coordinates[1 + spot] = rng.randrange(descriptor.dims[1 + spot]) - offsets[spot]
+        coordinates[0], coordinates[-1] = 0, rng.randrange(descriptor.dims[-1])
     if rng.random() < 0.05:
         far = rng.choice([-(1 << 31), (1 << 31) - 1, -300, 40_000])
         coordinates[rng.randrange(rank)] = far
