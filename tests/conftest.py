@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from _pytest.nodeid import NodeId
+from xdist.scheduler import LoadGroupScheduling
 
 __all__: list[str] = []
 
@@ -52,7 +53,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # One worker runs all heavy tests, one after another; the others have the light ones. xdist
+    # One worker runs all heavy tests, one after another; the others have the light ones, file by
+    # file. xdist
     # groups tests by what follows an @ in their ids; its mark has no effect with this pytest.
     for item in items:
         if hasattr(config, "workerinput") and "heavy_lock" in getattr(item, "fixturenames", ()):
@@ -70,6 +72,18 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 10)
+
+
+class FilesTogether(LoadGroupScheduling):
+    """Scheduling by groups, where the light tests of a file are one: they share its fixtures."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return str(super()._split_scope(nodeid)).partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
+    return FilesTogether(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,17 @@ from sim.cli.commands.prove import CHOICES
 BLOCKS = tuple(each for each in PROPERTIES if each.block != "array" and each.faults)
 
 
-@pytest.mark.parametrize("property", BLOCKS, ids=lambda each: each.block)
+#: Blocks whose proofs take longer.
+_LONGER = {"barrier", "barrier_bank", "reduction_interlock"}
+
+
+@pytest.mark.parametrize(
+    "property",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] * (each.block in _LONGER), id=each.block)
+        for each in BLOCKS
+    ],
+)
 def test_each_property_is_proved(property):
     proof = prove(property)
     assert proof.met and proof.reached == proof.covers

@@ -10,6 +10,7 @@ from gen.liberty import load_liberty
 from gen.unit_designs import UnitDesign
 from hw.arch.errors import BadInputError
 from sim.run.verilog_file import parsed
+from tests.slow_cases import quick_first
 
 HAND = Path(__file__).with_name("hand.lib")
 TEXT = HAND.read_text()
@@ -68,20 +69,23 @@ def unit(body, liberty, count=1):
 
 @pytest.mark.parametrize(
     ("body", "area"),
-    [
-        ("assign y = ~a;", 4 * 1),
-        ("assign y = ~(a & b);", 4 * 10),
-        ("assign y = a ^ b;", 4 * 100.25),
-        ("assign y = a & b;", 4 * (10 + 1)),
-        ("reg [3:0] q; always @(posedge clk) q <= a; assign y = q;", 4 * 1000),
-        ("reg [3:0] q; always @(posedge clk) if (e) q <= a; assign y = q;", 4 * 1500),
-        # Cleared by what is and-ed to the flip-flop.
-        (
-            "reg [3:0] q; always @(posedge clk) q <= ~(a & {4{b[0]}}); assign y = q;",
-            4 * (1000 + 10),
-        ),
-        ("assign y = a;", 0),
-    ],
+    quick_first(
+        [
+            ("assign y = a ^ b;", 4 * 100.25),
+            ("assign y = a & b;", 4 * (10 + 1)),
+            ("reg [3:0] q; always @(posedge clk) if (e) q <= a; assign y = q;", 4 * 1500),
+            # Cleared by what is and-ed to the flip-flop.
+            (
+                "reg [3:0] q; always @(posedge clk) q <= ~(a & {4{b[0]}}); assign y = q;",
+                4 * (1000 + 10),
+            ),
+            ("assign y = ~a;", 4 * 1),
+            ("assign y = ~(a & b);", 4 * 10),
+            ("reg [3:0] q; always @(posedge clk) q <= a; assign y = q;", 4 * 1000),
+            ("assign y = a;", 0),
+        ],
+        4,
+    ),
 )
 def test_areas_are_those_of_cells_counted_by_hand(body, area):
     liberty = load_liberty(HAND)

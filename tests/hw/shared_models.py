@@ -53,17 +53,27 @@ def pcu_units(heavy_lock):
 
 @pytest.fixture(scope="session")
 def systolic_units(heavy_lock):
-    """Model of units by themselves that are no PCU, ports after their names."""
+    """Model of units by themselves that are no PCU, and of a TMA unit, ports after their names."""
     parts = {name: SystolicUnit(config) for name, config in units.SYSTOLIC_UNITS.items()}
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
     readouts = {f"readout_{name}": OutputStage(config) for name, config in units.READOUTS.items()}
-    stands = {
-        "pmu": PmuStand(PMU_SETS["a"]),
-        "agcu": AgcuStand(AGCU_SETS["a"]),
-        "command": CommandStand(COMMAND_SETS["a"]),
-        "tma": UnitStand(STAND_SIZES[256]),
-    }
-    bundle = ClockedBundle(parts | tensors | readouts | stands)
+    bundle = ClockedBundle(parts | tensors | readouts | {"tma": UnitStand(STAND_SIZES[256])})
+    with heavy_lock():
+        model = StreamModel(emit(bundle), bundle)
+    with model:
+        yield model
+
+
+@pytest.fixture(scope="session")
+def units_with_memories(heavy_lock):
+    """Model of units whose memories are gates there, ports after their names; of slow tests."""
+    bundle = ClockedBundle(
+        {
+            "pmu": PmuStand(PMU_SETS["a"]),
+            "agcu": AgcuStand(AGCU_SETS["a"]),
+            "command": CommandStand(COMMAND_SETS["a"]),
+        }
+    )
     with heavy_lock():
         model = StreamModel(emit(bundle), bundle)
     with model:

@@ -39,8 +39,6 @@ CORES = {
     "tma_top": [*SET, "--set", "commands=8"],
     "pcu": ["--config", "tiny"],
 }
-#: Cores that `make test` builds.
-QUICK = ("barrier",)
 
 
 @pytest.fixture(scope="session")
@@ -76,12 +74,9 @@ def exported(name, folder, *words):
     return f"tilewright_{name}"
 
 
-def marked(name):
-    return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-
-
+@pytest.mark.slow
 @pytest.mark.timeout(1_500)
-@pytest.mark.parametrize("name", [marked(name) for name in CORES])
+@pytest.mark.parametrize("name", CORES)
 @pytest.mark.must("see-e", goal=GOAL)
 def test_a_core_passes_its_own_testbench_where_nothing_of_ours_is(name, python, tmp_path, figure):
     core = exported(name, tmp_path, *CORES[name])

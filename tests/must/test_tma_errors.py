@@ -148,6 +148,7 @@ def test_what_is_refused_touches_nothing(figure):
     figure(f"{len(_BROKEN)} broken descriptors, each loaded and stored, {len(_COMMANDS)} commands")
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-f", goal="SLVERR and DECERR on first, middle, last beat, fetch and B")
 def test_a_response_ends_its_command_with_a_code(figure):
     bench = _bench()

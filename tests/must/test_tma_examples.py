@@ -24,6 +24,7 @@ def _lines(name):
     return run.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-i", goal="by registers: four tiles in flight, interrupt, error, abort")
 def test_an_example_drives_the_unit_by_registers(figure):
     lines = _lines("tma_by_registers.py")

@@ -149,6 +149,7 @@ def test_tma_6_multicast(pads, seed, figure):
     figure(f"{pads} scratchpads: {_COMMANDS} commands, {several} kinds with several destinations")
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-b", goal="regression: multicast byte counts for more than two destinations")
 def test_multicast_byte_counts_for_more_than_two_destinations(figure):
     """Each expects the bytes of one box, whatever their number, and its phase completes."""
@@ -176,6 +177,7 @@ def test_multicast_byte_counts_for_more_than_two_destinations(figure):
     figure(f"1 to {pads} destinations, {BOX.box_bytes} bytes at each")
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-b", goal="MBAR-3: remote arrive: consumers free a multicast slot together")
 def test_mbar_3_remote_arrive():
     """The producer of scratchpad 0 loads again once the consumers of all have arrived there."""
@@ -225,6 +227,7 @@ def test_mbar_3_remote_arrive():
     bench.run(produce, *(consumer(home) for home in range(pads)))
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-b", goal="H100-2: write to another scratchpad completes its barrier's phase")
 def test_h100_2_remote_write_with_barrier_completion():
     """Every scratchpad writes to every other; the phase is complete when the bytes are there."""

@@ -9,6 +9,7 @@ from tests.hw.tma.scratchpads.pads_bench import AT, BASE, BOX, begin, counts, pa
 _LOAD = TmaOperation.LOAD
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-f", goal="an error on multicast raises the flag at every destination")
 def test_an_error_raises_the_flag_at_every_destination(figure):
     """Bad responses on first and last beat, a bad box and a bad mask; every set of destinations."""

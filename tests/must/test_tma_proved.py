@@ -65,6 +65,7 @@ def test_a_planted_fault_of_the_engine_has_a_counterexample(fault, figure, monke
     figure(f"{len(PLANTED)} faults of the engine, each refuted by a trace")
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-g", goal="each property of the barriers has one as well")
 @pytest.mark.parametrize("fault", BANK_FAULTS)
 def test_a_planted_fault_of_the_barriers_has_a_counterexample(fault, figure, monkeypatch):

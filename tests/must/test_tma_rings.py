@@ -16,7 +16,10 @@ _EMPTY = 16
 _ROW = 32
 _BEAT = 8
 
-pytestmark = pytest.mark.must("tma-b", goal="every item of the list and every regression, by name")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.must("tma-b", goal="every item of the list and every regression, by name"),
+]
 
 
 class RingOfBoxes:
@@ -125,17 +128,7 @@ def load_cycles():
     return cycles
 
 
-#: Rings that `make test` has time for.
-QUICK = (1, 2, 16)
-
-
-@pytest.mark.parametrize(
-    "stages",
-    [
-        each if each in QUICK else pytest.param(each, marks=pytest.mark.slow)
-        for each in range(1, 17)
-    ],
-)
+@pytest.mark.parametrize("stages", range(1, 17))
 def test_h100_1_a_ring_has_no_bubble_once_a_load_takes_no_longer_than_the_work(
     stages, load_cycles, figure
 ):
@@ -150,14 +143,12 @@ def test_h100_1_a_ring_has_no_bubble_once_a_load_takes_no_longer_than_the_work(
         assert set(later) == {at_once}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stages", [1, 3, 16])
 def test_a_loop_of_a_single_iteration_passes_its_tile(stages):
     ring = RingOfBoxes(stages, rows=2, height=2)
     ring.run(5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("stages", "height"), [(2, 16), (3, 8)])
 def test_a_ragged_length_of_250_counts_the_bytes_of_whole_boxes(stages, height):
     assert 250 % height
@@ -166,7 +157,6 @@ def test_a_ragged_length_of_250_counts_the_bytes_of_whole_boxes(stages, height):
     assert not np.frombuffer(ring.wanted(ring.tiles - 1), np.uint8)[-_ROW:].any()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stages", [1, 3])
 def test_h100_1_a_ring_in_a_unit_with_several_scratchpads(stages):
     """A user of another one frees the slots; loads to the others pass between the chain's steps."""

@@ -85,11 +85,12 @@ def _agcu_rate(model, blocked, measured):
     return left / (moved.last_cycle - moved.first_cycle + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.must("tma-d", goal=_GOAL)
 @pytest.mark.parametrize("measured", ["load", "store"])
 @pytest.mark.parametrize("blocked", ["load", "store"])
-def test_a_stream_of_an_agcu_keeps_its_rate(systolic_units, blocked, measured, figure):
-    alone, beside = (_agcu_rate(systolic_units, each, measured) for each in (None, blocked))
+def test_a_stream_of_an_agcu_keeps_its_rate(units_with_memories, blocked, measured, figure):
+    alone, beside = (_agcu_rate(units_with_memories, each, measured) for each in (None, blocked))
     assert beside >= _LEAST * alone and alone > 0.8
     figure(f"{measured}s beside blocked {blocked}s: {beside:.3f} of {alone:.3f} vectors per cycle")
 

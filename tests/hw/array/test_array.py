@@ -19,6 +19,7 @@ from hw.numeric import reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
 from sim.oracle import product
 from tests.hw.matrix.units import operand
+from tests.slow_cases import quick_first
 
 #: Formats of the cells, of the first operand and of the second.
 FORMATS = {
@@ -198,7 +199,7 @@ def test_tiles_follow_one_another_on_a_stationary_array(rows, columns, latency, 
 
 
 @pytest.mark.parametrize("by_row", [False, True])
-@pytest.mark.parametrize(("rows", "columns"), [(4, 2), (3, 3), (3, 1)])
+@pytest.mark.parametrize(("rows", "columns"), quick_first([(3, 1), (4, 2), (3, 3)]))
 def test_a_raw_array_loads_columns_or_rows(rows, columns, by_row, seed):
     fmt = FORMATS["int8"]
     array = config(rows, columns, Dataflow.WS, fmt, 1)
@@ -226,7 +227,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize(("dataflow", "port", "width"), FAULTS)
+@pytest.mark.parametrize(("dataflow", "port", "width"), quick_first(FAULTS, 2))
 def test_a_row_that_takes_the_bits_of_another_is_found(dataflow, port, width, seed, monkeypatch):
     sound = Structure.instance
 

@@ -77,6 +77,7 @@ def bench(heavy_lock):
         yield Bench()
 
 
+@pytest.mark.slow
 def test_pieces_exhaustively(bench, seed):
     """Every bf16 is recoded, and a million sums are cast, natively."""
     sums = hard_sums(500_000, seed)

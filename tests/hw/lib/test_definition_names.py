@@ -136,8 +136,8 @@ class _Recorder(Library):
         return super().define(component)
 
 
-#: A chip; and a unit whose parts, or like ones, are in `tma_top`, too.
-_SLOW = {"tiny", "tma_unit"}
+#: A chip; and units whose parts, or like ones, are in others, too.
+_SLOW = {"tiny", "tma_unit", "tma_top"}
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ MULTICASTS = {
 
 
 @pytest.mark.parametrize("branches", MULTICASTS.values(), ids=MULTICASTS)
-def test_multicast_reaches_each_branch_once_and_in_order(bench, branches):
-    check_multicast(bench, branches, range(SEED, SEED + 4))
+def test_multicast_reaches_each_branch_once_and_in_order(bench, branches, draws):
+    check_multicast(bench, branches, range(SEED, SEED + draws(1, 4)))
 
 
 def test_multicast_to_links_and_unit(bench):

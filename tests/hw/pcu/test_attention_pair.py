@@ -15,7 +15,8 @@ def attention(rng, blocks, *, d=8, dv=6, **fields):
     return random_attention(rng, CHIP, blocks, d=d, dv=dv, **fields)
 
 
-@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
+@pytest.mark.slow
+@pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_a_pair_computes_attention(stall, seed):
     rng = np.random.default_rng(seed)
     simulate_attention(attention(rng, [[16, 8], [4], [8, 8]]), rng, stall=stall)
@@ -42,6 +43,7 @@ def test_masked_keys_do_not_count(mask, seed):
     simulate_attention(attention(rng, blocks, mask=mask), rng, stall=0.1)
 
 
+@pytest.mark.slow
 def test_large_scores_raise_the_maximum_and_scale_old_sums(seed):
     rng = np.random.default_rng(seed)
     case = attention(rng, [[4] * 10], scale=60.0, d=4, dv=2)
@@ -69,6 +71,7 @@ def test_special_scores_are_defined(special, seed):
     simulate_attention(case, rng)
 
 
+@pytest.mark.slow
 def test_rows_of_equal_scores_and_of_minus_infinity(seed):
     rng = np.random.default_rng(seed)
     case = attention(rng, [[8, 8], [8]], d=4, dv=2)

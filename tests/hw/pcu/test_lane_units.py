@@ -78,8 +78,8 @@ def test_the_multiply_add_unit_equals_numpy(model, make, seed):
 
 
 @pytest.mark.parametrize("operation", AluOperation, ids=lambda operation: operation.name)
-def test_the_alu_equals_numpy(model, operation, seed):
-    a, b = words(30_000, seed)
+def test_the_alu_equals_numpy(model, operation, seed, draws):
+    a, b = words(draws(6_000, 30_000), seed)
     rng = np.random.default_rng(seed)
     c, d = rng.integers(0, 1 << 32, (2, len(a)), dtype=np.uint32)
     if operation in (AluOperation.TO_INT32, AluOperation.CEIL):

@@ -12,6 +12,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.words.pmu_word import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 from hw.pmu.banks import READ_LATENCY, Banks
 from tests.hw.reused_simulator import Simulation
+from tests.slow_cases import quick_first
 
 Request = tuple[int, int, Access]
 
@@ -78,14 +79,14 @@ def run(width_bits: int, capacity_bytes: int, element: int, seed: int, steps: in
 
 
 @pytest.mark.parametrize("element", range(3))
-@pytest.mark.parametrize("width_bits", [64, 128])
+@pytest.mark.parametrize("width_bits", quick_first([64, 128]))
 def test_a_write_and_a_read_of_any_piece_every_cycle(
     width_bits: int, element: int, seed: int, draws: Callable[[int, int], int]
 ) -> None:
     run(width_bits, 4 * (width_bits // 8) ** 2, element, seed, steps=draws(700, 2000))
 
 
-@pytest.mark.parametrize("element", range(3))
+@pytest.mark.parametrize("element", quick_first([2, 0, 1]))
 def test_the_width_of_small_and_large(element: int, seed: int) -> None:
     run(256, 2048, element, seed, steps=400)
 

@@ -20,6 +20,7 @@ from tests.hw.pmu.bench import (
     two_rings,
     vectors,
 )
+from tests.slow_cases import quick_first
 
 
 @pytest.mark.parametrize("element_bytes", [1, 2, 4])
@@ -64,7 +65,7 @@ def ring_story(stall: float, seed: int, *, make: type[Pmu] = Pmu) -> None:
     assert outcome.tokens == [11, 11]
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("stall", quick_first([0.3, 0.0, 0.8]))
 def test_rings_wrap_with_stalls_on_all_ports(stall: float, seed: int) -> None:
     ring_story(stall, seed)
 
@@ -84,7 +85,7 @@ class FullParityWrong(Pmu):
         return ~lap
 
 
-@pytest.mark.parametrize("make", [EmptyParityWrong, FirstLapNotFree, FullParityWrong])
+@pytest.mark.parametrize("make", quick_first([FullParityWrong, EmptyParityWrong, FirstLapNotFree]))
 def test_the_rings_catch_a_wrong_parity(make: type[Pmu], seed: int) -> None:
     with pytest.raises(AssertionError):
         ring_story(0.3, seed, make=make)
@@ -103,8 +104,7 @@ def test_a_writer_fills_every_slot_and_not_one_more(count: int, seed: int) -> No
     depth_story(count, seed)
 
 
-@pytest.mark.parametrize("off", [0, 2])
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize(("count", "off"), quick_first([(2, 2), (2, 0), (4, 2), (4, 0)], 2))
 def test_the_depth_catches_a_slot_wrap_off_by_one(
     count: int, off: int, seed: int, planted: pytest.MonkeyPatch
 ) -> None:

@@ -121,9 +121,8 @@ class AxiMemory:
     def _address_read(self, ctx, axi):
         ready = self._ready()
         ctx.set(axi.arready, ready)
-        valid = ctx.get(axi.arvalid)
-        address, length, size, burst = self._shown(ctx, "ar", "addr", "len", "size", "burst")
-        if valid and ready:
+        if ready and ctx.get(axi.arvalid):
+            address, length, size, burst = self._shown(ctx, "ar", "addr", "len", "size", "burst")
             beat = len(axi.rdata) // 8
             self._check_burst(address, length + 1, size, burst, self.readable)
             self.read_bursts.append((address, length + 1))
@@ -163,9 +162,8 @@ class AxiMemory:
     def _address_write(self, ctx, axi):
         ready = self._ready()
         ctx.set(axi.awready, ready)
-        valid = ctx.get(axi.awvalid)
-        address, length, size, burst = self._shown(ctx, "aw", "addr", "len", "size", "burst")
-        if valid and ready:
+        if ready and ctx.get(axi.awvalid):
+            address, length, size, burst = self._shown(ctx, "aw", "addr", "len", "size", "burst")
             self._check_burst(address, length + 1, size, burst, self.writable)
             self.write_bursts.append((address, length + 1))
             self._write_bursts.append((address, length + 1, ctx.get(axi.awid)))
@@ -175,8 +173,7 @@ class AxiMemory:
     def _write(self, ctx, axi):
         ready = self._ready()
         ctx.set(axi.wready, ready)
-        valid = ctx.get(axi.wvalid)
-        if valid and ready:
+        if ready and ctx.get(axi.wvalid):
             self.write_beats.append(self.cycle)
             self._write_data.append(self._shown(ctx, "w", "data", "strb"))
         # Data may come before their address.

@@ -91,6 +91,7 @@ def test_a_missing_zero_fill_is_caught(planted):
     assert not load(RAGGED)
 
 
+@pytest.mark.slow
 def test_landing_room_not_reserved_is_caught(planted):
     source = inspect.getmodule(test_load.LoadEngine)
     faulty = mutant(source, "(room > burst.length)", "(room != 0)")

@@ -10,6 +10,7 @@ from hw.arch.descriptor import TmaFeature
 from hw.tma.layouts import TmaLayouts
 from hw.tma.row_packing import RowPacker, RowUnpacker
 from tests.hw.tma.model import random_bytes
+from tests.slow_cases import quick_first
 
 _BOXES = 60
 
@@ -52,7 +53,7 @@ def _cases(seed, width_bits):
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-@pytest.mark.parametrize("width_bits", [256, 512, 1024])
+@pytest.mark.parametrize("width_bits", quick_first([256, 512, 1024]))
 def test_rows_are_packed_without_gaps(width_bits, stall, seed):
     packer, beat = RowPacker(_layouts(width_bits)), width_bits // 8
     rng, cases = _cases(seed, width_bits)
@@ -100,7 +101,7 @@ def test_rows_are_packed_without_gaps(width_bits, stall, seed):
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-@pytest.mark.parametrize("width_bits", [256, 512, 1024])
+@pytest.mark.parametrize("width_bits", quick_first([256, 512, 1024]))
 def test_boxes_without_gaps_are_taken_apart(width_bits, stall, seed):
     unpacker, beat = RowUnpacker(_layouts(width_bits)), width_bits // 8
     rng, cases = _cases(seed, width_bits)

@@ -11,6 +11,7 @@ from hw.tma.store import StoreEngine
 from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
 from tests.hw.tma.memory import AxiMemory
 from tests.hw.tma.model import as_vectors, box_store, random_bytes, random_case
+from tests.slow_cases import quick_first
 
 #: Bytes before and behind the region of the tensors, which must keep their values.
 GUARD = 4096
@@ -105,7 +106,7 @@ def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
     assert 1 < result.memory.most_unanswered <= conditions.get("outstanding", 16)
 
 
-@pytest.mark.parametrize("latency", [1, 100])
+@pytest.mark.parametrize("latency", quick_first([100, 1]))
 def test_a_long_box_moves_one_beat_a_cycle_without_a_bubble_between_bursts(latency):
     data = random_bytes(1, 0x5000)
     box = random_bytes(2, LONG.box_bytes)
@@ -148,7 +149,7 @@ def test_a_box_is_stored_only_after_its_last_response():
 
 @pytest.mark.parametrize(
     ("response", "code"),
-    [(RESP_SLVERR, TmaError.WRITE_SLVERR), (RESP_DECERR, TmaError.WRITE_DECERR)],
+    quick_first([(RESP_DECERR, TmaError.WRITE_DECERR), (RESP_SLVERR, TmaError.WRITE_SLVERR)]),
 )
 def test_an_error_response_is_kept_and_everything_ends(response, code):
     data = random_bytes(4, 0x5000)

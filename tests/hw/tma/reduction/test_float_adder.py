@@ -9,13 +9,13 @@ from hw.tma.reduction import float_adder
 from tests.hw.tma.reduction.reduced_boxes import reduced
 from tests.hw.tma.test_faults import mutant
 
-_WIDTH, _BEATS = 64, 300
+_WIDTH = 64
 
 
-def _cases(format, seed):
+def _cases(format, seed, beats):
     """Beats of random bits, of which some exponents are near each other, and of special values."""
     rng = np.random.default_rng(seed)
-    memory, stored = (rng.integers(0, 256, _BEATS * 8, dtype=np.uint8) for _ in range(2))
+    memory, stored = (rng.integers(0, 256, beats * 8, dtype=np.uint8) for _ in range(2))
     kind = np.dtype(f"<u{format.bytes}")
     first, second = memory.view(kind), stored.view(kind)
     near = slice(0, len(first) // 2)
@@ -27,7 +27,7 @@ def _cases(format, seed):
     return memory, stored
 
 
-def wrong_formats(module, seed):
+def wrong_formats(module, seed, beats=300):
     """Formats of which a sum is not the golden one; and the cycles of a beat."""
     adder = module.FloatAdder(width_bits=_WIDTH)
     wrong, cycles = [], set()
@@ -35,7 +35,7 @@ def wrong_formats(module, seed):
     async def drive(ctx):
         for format in FLOAT_FORMATS:
             ctx.set(adder.i_format, format.value)
-            memory, stored = _cases(format, seed)
+            memory, stored = _cases(format, seed, beats)
             found = []
             for at in range(0, len(memory), _WIDTH // 8):
                 for port, content in ((adder.i_memory, memory), (adder.i_stored, stored)):
@@ -61,8 +61,8 @@ def wrong_formats(module, seed):
     return wrong, cycles
 
 
-def test_sums_are_golden(seed):
-    assert wrong_formats(float_adder, seed) == ([], {_WIDTH // 32 + 1})
+def test_sums_are_golden(seed, draws):
+    assert wrong_formats(float_adder, seed, draws(100, 300)) == ([], {_WIDTH // 32 + 1})
 
 
 @pytest.mark.slow

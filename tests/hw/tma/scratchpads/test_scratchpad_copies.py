@@ -74,7 +74,7 @@ def test_a_copy_moves_its_bytes_and_completes_them_at_the_destinations(width_bit
 
 def test_a_whole_scratchpad_is_copied_while_boxes_of_its_source_are_stored():
     """They take turns, so the copy is complete when half of four such stores are."""
-    bench = pads_bench(2)
+    bench = pads_bench(3)
 
     async def work(ctx):
         wanted = await filled(bench, ctx)
@@ -144,7 +144,7 @@ def test_a_copy_that_does_not_fit_or_overlaps_is_refused():
 def test_a_response_to_a_load_behind_a_copy_is_not_the_copys():
     """The load's only vector waits, with its error, while the copy goes on."""
     small = dataclasses.replace(BOX, box=(4, 1))
-    bench = pads_bench(2, failing=[(BASE, BASE + 16, 2)])
+    bench = pads_bench(3, failing=[(BASE, BASE + 16, 2)])
     bench.describe(AT + 128, small)
 
     async def work(ctx):
@@ -162,19 +162,8 @@ def test_a_response_to_a_load_behind_a_copy_is_not_the_copys():
     bench.run(work)
 
 
-def test_one_scratchpad_has_no_copies():
-    bench = pads_bench(1)
-
-    async def work(ctx):
-        await bench.command(ctx, _COPY, 0, (32,), id=0, local=64)
-        await bench.completed(ctx, 1)
-        assert bench.completions == [(0, TmaError.OPERATION.value)]
-
-    bench.run(work)
-
-
 def test_an_abort_ends_copies():
-    bench = pads_bench(2)
+    bench = pads_bench(3)
 
     async def work(ctx):
         await begin(bench, ctx, 0)

@@ -21,6 +21,7 @@ from tests.hw.tma.im2col_model import (
 )
 from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places
+from tests.slow_cases import quick_first
 
 _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 _TABLE, _READ, _WRITTEN = 0x1000, (0x2000, 0x6000), (0x6000, 0xA000)
@@ -30,11 +31,13 @@ _C, _W, _H, _N, _TAPS = 16, 6, 5, 2, 3
 
 @pytest.mark.parametrize(
     ("width_bits", "memory"),
-    [
-        (64, {"latency": 9, "jitter": 9, "stall": 0.3}),
-        (256, {"latency": 20}),
-        pytest.param(512, {"latency": 5, "stall": 0.9}, marks=pytest.mark.slow),
-    ],
+    quick_first(
+        [
+            (64, {"latency": 9, "jitter": 9, "stall": 0.3}),
+            (256, {"latency": 20}),
+            (512, {"latency": 5, "stall": 0.9}),
+        ]
+    ),
 )
 def test_random_columns_of_a_scratchpad_are_those_of_numpy(width_bits, memory, seed):
     rng = random.Random(seed)
@@ -110,6 +113,7 @@ def _images(**change):
     return tw.TensorMap.encode_im2col(**arguments | change)
 
 
+@pytest.mark.slow
 def test_the_columns_of_a_convolution_are_those_of_numpy(seed):
     data = random_bytes(seed, _READ[1])
     images = data[_READ[0] :][: _C * _W * _H * _N].reshape(_N, _H, _W, _C)

@@ -65,7 +65,7 @@ def _four(descriptor, at):
     ],
 )
 def test_random_parts_are_those_of_numpy(width_bits, capacity, memory, seed, draws):
-    rng, count = random.Random(seed), draws(30, 60)
+    rng, count = random.Random(seed), draws(12, 60)
     data = random_bytes(seed, _END)
     bench = UnitBench(
         data,
