@@ -12,7 +12,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit, unfit
 from sw.stages.column_pipeline import column_pipelines
-from sw.stages.element_pipeline import element_pipelines
+from sw.stages.elements.element_pipeline import element_pipelines
 from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region

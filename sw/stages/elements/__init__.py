@@ -1,0 +1,1 @@
+"""Pipelines of element math without reductions, and the blocks that pass through them."""

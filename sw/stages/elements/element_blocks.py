@@ -1,0 +1,187 @@
+"""Blocks of element math: a matrix in memory, cut so that lines of chains have equal shares.
+
+Where no tensor has gaps between its rows, its elements are a matrix of any width that divides their
+number. So rows need not be filled up to whole packets, nor begin within a beat of memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
+from hw.numeric.division import ceil_div
+from sw.array_spec import ArraySpec
+from sw.lane_codes.lane_code import LaneCode
+from sw.prologue.lane_chains import packet_elements
+from sw.stages.region import Region
+from sw.timing.prediction import LATENCY
+
+__all__ = ["ElementBlocks", "element_blocks"]
+
+#: Elements of a slot: large enough for whole bursts, small enough to begin soon.
+_SLOT_ELEMENTS = 2048
+#: Numbers of blocks that are tried, from the fewest on, so that the last one is not a short one.
+_MORE = 4
+#: How much slower blocks of longer rows may be, whose bursts are fewer.
+_SLOWER = 1.01
+#: Latency of memory at which short rows still keep pace.
+_LATENCY = 4 * LATENCY
+
+
+@dataclasses.dataclass(frozen=True)
+class ElementBlocks:
+    """Blocks of a matrix, and how they are dealt out to lines.
+
+    Parameters
+    ----------
+    arrays : tuple of ArraySpec
+        The tensors, as this matrix.
+    packet : int
+        Elements of a packet.
+    columns, rows : int
+        Of a block.
+    across, down : int
+        Blocks each way.
+    lines : int
+    by_columns : bool
+        Whether lines share the columns of blocks instead of their rows.
+    """
+
+    arrays: tuple[ArraySpec, ...]
+    packet: int
+    columns: int
+    rows: int
+    across: int
+    down: int
+    lines: int
+    by_columns: bool
+
+    @property
+    def packets(self) -> int:
+        """Packets of a block."""
+        return self.rows * self.columns // self.packet
+
+    def place(self, line: int) -> tuple[int, int]:
+        """Row and column at which the first block of a line begins."""
+        return (0, line * self.columns) if self.by_columns else (line * self.rows, 0)
+
+    def counts(self, line: int) -> tuple[int, int]:
+        """Blocks of a line, down and across."""
+        if self.by_columns:
+            return self.down, ceil_div(self.across - line, self.lines)
+        return ceil_div(self.down - line, self.lines), self.across
+
+    def steps(self) -> tuple[int, int]:
+        """Rows, and columns, from a block of a line to its next one."""
+        if self.by_columns:
+            return self.rows, self.columns * self.lines
+        return self.rows * self.lines, self.columns
+
+
+def element_blocks(
+    region: Region,
+    codes: tuple[LaneCode, ...],
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    lines: int,
+    copies: int,
+) -> ElementBlocks:
+    """The blocks that take the fewest cycles; of nearly equal ones those of the tensors' rows.
+
+    Parameters
+    ----------
+    region : Region
+        One without reductions and vectors.
+    codes : tuple of LaneCode
+        Its chain of lane programs.
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+    lines : int
+        Most lines.
+    copies : int
+        Chains of a line. The packets of a block are a multiple, so each begins with the first.
+    """
+    tensors = {each.tensor for each in region.inputs.values()} | set(region.outputs.values())
+    packet = packet_elements(codes, config)
+    bytes_each = max(form.bits // 8 for code in codes for form in code.formats.values())
+    most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
+    choices = [
+        each
+        for matrix in _matrices(region, arrays, tensors, packet)
+        for each in _cut(matrix, packet, lines, copies, most)
+    ]
+    cycles = [_cycles(each, region, config, copies) for each in choices]
+    limit = _SLOWER * min(cycles)
+    near = [each for each in zip(cycles, choices, strict=True) if each[0] <= limit]
+    first = near[0][1]
+    same = (each for each in near if each[1].columns == first.columns)
+    return min(same, key=lambda each: each[0])[1]
+
+
+def _matrices(
+    region: Region, arrays: tuple[ArraySpec, ...], tensors: set[str], packet: int
+) -> Iterator[tuple[tuple[ArraySpec, ...], int, int]]:
+    """The tensors by their rows, then as matrices of other widths; rows and columns of each."""
+    yield arrays, region.rows, region.columns
+    elements = region.rows * region.columns
+    own = [each for each in arrays if each.name in tensors]
+    if any(each.pitch != each.row_bytes or math.prod(each.shape) != elements for each in own):
+        return
+    for columns in range(MAX_BOX // packet * packet, 0, -packet):
+        aligned = all(columns * each.format.bits // 8 % BASE_ALIGNMENT == 0 for each in own)
+        if elements % columns == 0 and aligned:
+            shape = elements // columns, columns
+            view = (
+                dataclasses.replace(each, shape=shape) if each.name in tensors else each
+                for each in arrays
+            )
+            yield tuple(view), *shape
+
+
+def _cut(
+    matrix: tuple[tuple[ArraySpec, ...], int, int],
+    packet: int,
+    lines: int,
+    copies: int,
+    most: int,
+) -> Iterator[ElementBlocks]:
+    """Blocks of a matrix, of at most so many elements but for the copies, those of most first."""
+    arrays, rows, columns = matrix
+    chunks = ceil_div(columns, packet)
+    fewest = ceil_div(chunks * packet, min(MAX_BOX, max(packet, most)))
+    widths = dict.fromkeys(ceil_div(chunks, across) for across in range(fewest, chunks + 1))
+    for width, by_columns in itertools.product(widths, (False, True)):
+        wide, across = width * packet, ceil_div(chunks, width)
+        step = copies // math.gcd(copies, width)
+        share = rows if by_columns else ceil_div(rows, lines)
+        wanted = min(max(most // wide, 1), MAX_BOX, share)
+        blocks = ceil_div(share, wanted)
+        fewer = (ceil_div(share, each) for each in range(blocks, blocks + _MORE))
+        for high in dict.fromkeys((wanted, *fewer)):
+            whole = min(ceil_div(high, step) * step, MAX_BOX // step * step)
+            down = ceil_div(rows, whole)
+            used = min(lines, across if by_columns else down)
+            yield ElementBlocks(arrays, packet, wide, whole, across, down, used, by_columns)
+
+
+def _cycles(blocks: ElementBlocks, region: Region, config: ChipConfig, copies: int) -> float:
+    """Cycles of a line: of its chains, of its loads, of its stores."""
+    down, across = blocks.counts(0)
+    boxes = down * across
+    lanes = blocks.packets / copies * blocks.packet / config.pcu.lanes
+    loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
+    stores = max(_row(blocks, each, config) for each in region.outputs.values())
+    return boxes * max(lanes, blocks.rows * max(loads, stores))
+
+
+def _row(blocks: ElementBlocks, tensor: str, config: ChipConfig) -> float:
+    """Cycles of a row of a block in memory, half of which begin within a beat if one does."""
+    (array,) = (each for each in blocks.arrays if each.name == tensor)
+    beats = ceil_div(blocks.columns * array.format.bits, config.width_bits)
+    within = array.pitch * 8 % config.width_bits > 0
+    return max(beats + within / 2, _LATENCY / config.agcu.outstanding)
