@@ -24,6 +24,8 @@ __all__ = ["RowFrame", "RowPieces", "Streamed"]
 
 
 _OUTER = Level.WINDOWS.value
+#: Columns, at least, of a piece of a row that is loaded once: bursts of some beats.
+_SHORTEST = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +122,8 @@ class Streamed(Enum):
     """What passes in pieces, and is loaded again for each packet of a block of rows."""
 
     NOTHING = "nothing"
+    #: Rows, which are loaded once: their pieces stay in slots until the last packet.
+    ONCE = "once"
     ROWS = "rows"
     #: Rows, and vectors along the columns.
     VECTORS = "vectors"
@@ -167,10 +171,12 @@ class RowFrame:
         self.parts = PipelineParts(config)
         self.copies = copies
         self.streamed, self.widest, self.engines = streamed, widest, engines
-        #: Whether rows pass in pieces.
-        self.in_pieces = streamed is not Streamed.NOTHING
+        #: Whether rows pass in pieces that are loaded again.
+        self.in_pieces = streamed in (Streamed.ROWS, Streamed.VECTORS)
         #: Whether the packets of the first code are whole rows.
         self.whole = bool(region.reduces) or len(codes[0].phases) > 1
+        #: Slots of a row that is loaded once.
+        self.row_slots = self._row_slots() if streamed is Streamed.ONCE else 1
         #: Rows of a group: positions of a vector of the source, or of the longest vector.
         self.group = self.parts.vector(codes[0].formats[codes[0].source])
         if not self.whole:
@@ -191,6 +197,22 @@ class RowFrame:
             if len(sent) > 1 and not region.outputs.keys() >= set(sent):
                 rule = "send one value, or only such as are stored"
                 raise unfit("A lane program with row statistics", rule, len(sent))
+
+    def _row_slots(self) -> int:
+        """The most equal pieces of a row, in whole vectors and at least `_SHORTEST` columns each.
+
+        Raises
+        ------
+        Unfit
+            If a row has none, or there is no packet of whole rows.
+        """
+        columns, most = self.region.columns, self.parts.config.pmu.slots // 2
+        tiles = (each for each in self.region.inputs.values() if each.part is not Part.ROW)
+        unit = max(self.parts.vector(each.type.format) for each in tiles)
+        for count in range(min(most, columns // _SHORTEST), 1, -1):
+            if self.whole and columns % (count * unit) == 0 and columns // count <= MAX_BOX:
+                return count
+        raise unfit("Slots of a row", f"be 2 to {most}, of whole vectors", 1)
 
     def sent(self, number: int) -> tuple[str, ...]:
         """Values that a lane program sends, in order."""
@@ -223,6 +245,8 @@ class RowFrame:
         form, columns = self.region.inputs[value].type.format, self.columns(value)
         if self.in_pieces and columns == self.region.columns:
             return self.pieces(form).size
+        if self.in_slots(value):
+            return columns // self.row_slots // self.parts.vector(form)
         return chunks_of(columns, form, self.parts.vector(form))
 
     def band(self, value: str) -> int:
@@ -233,6 +257,10 @@ class RowFrame:
     def streams(self, value: str) -> bool:
         """Whether an input passes in pieces."""
         return self.in_pieces and self.columns(value) == self.region.columns
+
+    def in_slots(self, value: str) -> bool:
+        """Whether a row of an input lies in several slots, loaded once."""
+        return self.row_slots > 1 and self.columns(value) == self.region.columns
 
     def is_row(self, value: str) -> bool:
         source = self.region.inputs.get(value)

@@ -79,8 +79,11 @@ def row_pipelines(
     vectors = any(each.part is Part.ROW for each in region.inputs.values())
     found: list[tuple[float, Pipeline]] = []
     problems: list[Unfit] = []
-    for streamed in Streamed if vectors else (Streamed.NOTHING, Streamed.ROWS):
-        for widest, engines in _RESULTS if streamed is Streamed.NOTHING else _RESULTS[:1]:
+    for streamed in Streamed:
+        if streamed is Streamed.VECTORS and not vectors:
+            continue
+        once = streamed in (Streamed.NOTHING, Streamed.ONCE)
+        for widest, engines in _RESULTS if once else _RESULTS[:1]:
             choice = functools.partial(build, streamed, widest, engines)
             for each in on_grids(config, len(codes), 2 * MERGED, choice):
                 if not in_order:
@@ -88,7 +91,7 @@ def row_pipelines(
                 elif isinstance(each, Unfit):
                     problems.append(each)
                 else:
-                    again = 1.0 if streamed is Streamed.NOTHING else _AGAIN
+                    again = 1.0 if once else _AGAIN
                     found.append((again * each.cycles, each))
     yield from (each for _, each in sorted(found, key=lambda each: each[0]))
     yield from problems
@@ -112,10 +115,11 @@ class _Builder(RowFrame):
         for value, source in self.region.inputs.items():
             if source.part is Part.ROW:
                 self._row(value)
+        slots = f" in {self.row_slots} slots" if self.row_slots > 1 else ""
         whole = self.parts.done(
             f"{self.lines * self.copies} chains of {len(self.codes)} PCUs, {self.blocks} blocks of "
             f"{rows} rows each, {self.group} rows per vector, packets of {self.region.columns} "
-            "columns",
+            f"columns{slots}",
             rows,
             self.region.columns,
         )
@@ -153,7 +157,9 @@ class _Builder(RowFrame):
             (windows, slots), columns = pieces.windows(), pieces.loops()
             launches, repeats, ends = LoopProgram(self.blocks * repeats), 1, Level.WINDOWS
         else:
-            columns = column_loops(self.region.columns, vector)
+            slots = LoopProgram(self.row_slots)
+            columns = column_loops(self.region.columns // self.row_slots, vector)
+            ends = Level.SLOTS if self.row_slots > 1 else ends
         loops = require_loops(*columns, *([loop(halves, band)] if halves > 1 else []))
         single = Level.ADDRESS + len(loops) - 1 if halves > 1 else ENGINE_LOOPS
         return Walk(
@@ -172,7 +178,10 @@ class _Builder(RowFrame):
         element, vector = form.bits // 8, self.parts.vector(form)
         slot = self.halves(form) * self.band(value) * element
         hold = Hold(slot, element, (write,), (read,))
-        self.parts.hold(name, hold, wanted=2, rate=0.2, alignment=vector, tokens=True)
+        least = self.row_slots if self.in_slots(value) else 1
+        self.parts.hold(
+            name, hold, least=least, wanted=2 * least, rate=0.2, alignment=vector, tokens=True
+        )
 
     def _block(self, line: int, value: str) -> None:
         """Buffers of a tensor's rows for each copy and each way to read them, and their loads."""
@@ -207,6 +216,8 @@ class _Builder(RowFrame):
                 require_count("rows in pieces", self.blocks * times)
                 windows = LoopProgram(self.pieces(form).slots)
                 launches = LoopProgram(self.blocks * times)
+            elif self.in_slots(value):
+                windows, launches = LoopProgram(self.row_slots), LoopProgram(self.blocks)
             write = Walk(
                 (loop(halves, band), loop(rows, vector), loop(chunks, vector**2)),
                 launches=launches,
@@ -229,10 +240,12 @@ class _Builder(RowFrame):
         step = self.group * self.copies
         tensor = self._rows_of(value, self.chunks(value) * vector, line * step)
         dimension = tensor[0].rank - 1
-        pieces = []
+        pieces, width = [], self.chunks(value) * vector
         if self.streams(value):
             slots = self.pieces(self.region.inputs[value].type.format).slots
-            pieces = [BoxLoop(times), BoxLoop(slots, 0, self.chunks(value) * vector)]
+            pieces = [BoxLoop(times), BoxLoop(slots, 0, width)]
+        elif self.in_slots(value):
+            pieces = [BoxLoop(self.row_slots, 0, width)]
         loops = [
             BoxLoop(self.blocks, dimension, step * self.lines if self.blocks > 1 else 0),
             *pieces,
