@@ -20,7 +20,7 @@ from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.best_first import BestFirst
-from sw.search.candidates import plans_of, require_grid
+from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints
 
 __all__ = ["Timed", "estimate", "parallel", "require_fit"]
@@ -161,7 +161,7 @@ class _Search:
         require_chain(product, config)
         require_streams(product, config)
         require_grid(product, config, constraints)
-        self._product, self._constraints = product, constraints
+        self._product, self._config, self._constraints = product, config, constraints
         self._tried = 0
         #: Refusals of the loops of plans, by the number of the plan.
         self._refused: dict[int, Unfit] = {}
@@ -225,7 +225,8 @@ class _Search:
         if not fits:
             fields = (error for _, error in sorted(self._refused.items()))
             problem = functools.reduce(_nearer, (*fields, *refused), None)
-            assert problem is not None
+            if problem is None:
+                raise no_plan(self._product, self._config)
             raise BadInputError(
                 f"`{self._product.kernel}` must fit the chip; {problem}",
                 kind="does-not-fit",

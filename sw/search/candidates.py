@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
@@ -15,7 +16,7 @@ from sw.passes.plan import MOST_BLOCKS, Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
 
-__all__ = ["plans_of", "require_grid"]
+__all__ = ["no_plan", "plans_of", "require_grid"]
 
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
@@ -73,6 +74,21 @@ def require_grid(product: Product, config: ChipConfig, constraints: Constraints)
             f"at most the chip's {config.pcu_count} PCUs{others}",
             f"{rows or 1} x {columns or 1}",
         )
+
+
+def no_plan(product: Product, config: ChipConfig) -> BadInputError:
+    """Refusal of a product for which `plans_of` gives nothing: no rows of a block are possible."""
+    unit = math.lcm(_row_unit(product, config), product.epilogue.rows if product.epilogue else 1)
+    most = min(config.pcu.accumulator_rows, MAX_BOX)
+    rule = f"a multiple of {unit} and at most {most}"
+    return BadInputError(
+        f"`{product.kernel}` must fit the chip; Rows of a block of the product must be {rule}: "
+        f"whole vectors where they lie along memory, and no more than `pcu.accumulator_rows`",
+        kind="does-not-fit",
+        where=product.kernel,
+        value=unit,
+        rule=rule,
+    )
 
 
 def _grid_pcus(product: Product, config: ChipConfig) -> int:

@@ -203,6 +203,15 @@ def test_refusals_of_chips():
     refuse("at least 2 tracks or 2 AGCUs for the streams of A and of B", config=narrow)
     little = ChipConfig(rows=2, columns=2, width_bits=256, pmu=TINY.pmu)
     refuse("Buffer a0 needs .* slots", config=little, schedule=tw.Schedule(slots={"a_tile": 12}))
+    few = dataclasses.replace(
+        SMALL, pcu=dataclasses.replace(SMALL.pcu, accumulator_rows=16), width_bits=512
+    )
+    refuse(
+        "Rows of a block .* a multiple of 32 and at most 16",
+        kernel=matmul_tn,
+        config=few,
+        shape=(4, 4, 25),
+    )
 
 
 def test_refusals_of_schedules():
