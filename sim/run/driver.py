@@ -210,6 +210,8 @@ def _launch(
         with open_backend(job.backend, job.setup()) as backend:
             for launches in (1, 2) if job.warm else (1,):
                 report |= dataclasses.asdict(backend.figures)
+                if launches == 2:
+                    expected = _once_more(job, compiled, inputs, expected)
                 outputs, faults = _once(
                     job, compiled, backend, launches, inputs, expected, report, answers
                 )
@@ -230,6 +232,17 @@ def _launch(
     if conditions.error is not None and not any(answer.error_met for answer in answers):
         notes.append("the beat of --error-at never came")
     return _figures(job, compiled, answers) | {"bit_exact": not wrong}, outputs, wrong, notes
+
+
+def _once_more(
+    job: Job, compiled: Compiled, inputs: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    """Golden outputs of a second launch, which finds those of the first in their tensors."""
+    if not inputs.keys() & expected.keys():
+        return expected
+    found = {name: expected.get(name, array) for name, array in inputs.items()}
+    function_bits = job.problem.config.pcu.function_bits
+    return golden(compiled.golden_program, found, function_bits=function_bits)
 
 
 def _once(
