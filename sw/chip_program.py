@@ -88,6 +88,10 @@ class ChipProgram:
         BadInputError
             If a program does not fit its unit.
         """
+        return self._packed
+
+    @functools.cached_property
+    def _packed(self) -> bytes:
         chip = self.config
         programs = {}
         for row in range(chip.rows):

@@ -8,6 +8,7 @@ another one only if what remains has no division.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -37,6 +38,8 @@ _MOST_DEAD = 16
 #: Most stores of a program that is divided: each may become a part, and the search asks for all
 #: that one image might serve together.
 _MOST_STORES = 64
+#: Slices that are remembered.
+_REMEMBERED = 2048
 
 
 def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset()) -> Division:
@@ -235,8 +238,7 @@ class _Divider:
 
     def _part(self, program: Program) -> Part | None:
         """A program as a part, with the rows of all points together if that is served."""
-        arrays = {each.name: each for each in arrays_of(program)}
-        parts = (peeled(program, arrays, rows=rows) for rows in (True, False))
+        parts = (_peeled(program, rows) for rows in (True, False))
         return next((each for each in parts if each and self._served(each)), None)
 
     def _served(self, part: Part) -> bool:
@@ -294,6 +296,12 @@ class _Divider:
             return None
         parts = self._parts_of(own)
         return _Step(parts, tuple(taken), rest) if parts else None
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _peeled(program: Program, rows: bool) -> Part | None:
+    """A slice without loops over points; a second division of the program has most of the same."""
+    return peeled(program, {each.name: each for each in arrays_of(program)}, rows=rows)
 
 
 def _computes(program: Program) -> bool:

@@ -78,6 +78,8 @@ class PartCompilation:
         Alternatives that failed, by pass.
     placed : list of (Netlist, int, Placement)
         Placements by netlist and seed.
+    timed : list of (Netlist, Placement, Routes, ChipProgram)
+        What the plans that were timed became.
     """
 
     part: Part
@@ -105,6 +107,9 @@ class PartCompilation:
     liveness: Liveness = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
     placed: list[tuple[Netlist, int, Placement]] = dataclasses.field(default_factory=list)
+    timed: list[tuple[Netlist, Placement, Routes, ChipProgram]] = dataclasses.field(
+        default_factory=list
+    )
 
     @property
     def program(self) -> Program:

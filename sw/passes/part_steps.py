@@ -94,6 +94,7 @@ def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
         placement = _placed(c, netlist, c.place_seed)
         routes = route(netlist, placement, c.config, seed=c.place_seed)
         chip = assemble(netlist, placement, routes, c.config)
+        c.timed.append((netlist, placement, routes, chip))
         return predict_cycles(chip).kernel
     except BadInputError:
         return None
@@ -154,12 +155,15 @@ def _placed(c: PartCompilation, netlist: Netlist, seed: int) -> Placement:
 
 
 def _route(c: PartCompilation) -> None:
-    c.routes = route(c.netlist, c.placement, c.config, seed=c.place_seed)
+    placed = (c.netlist, c.placement)
+    known = (routes for *its, routes, _ in c.timed if (*its,) == placed)
+    c.routes = next(known, None) or route(*placed, c.config, seed=c.place_seed)
 
 
 def _assemble(c: PartCompilation) -> None:
     with _own_fault("assemble"):
-        c.chip = assemble(c.netlist, c.placement, c.routes, c.config)
+        known = (chip for *_, routes, chip in c.timed if routes is c.routes)
+        c.chip = next(known, None) or assemble(c.netlist, c.placement, c.routes, c.config)
         c.image = c.chip.pack()
 
 

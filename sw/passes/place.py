@@ -243,17 +243,22 @@ class _Annealing:
             return 0.0
         other = self._there[there]
         nets = self._nets_of(unit, other)
-        self._set(unit, other, here, there)
+        rows, columns, known = self._rows, self._columns, self._costs
+        rows[unit], columns[unit] = there
+        if other is not None:
+            rows[other], columns[other] = here
         costs = self._costs_of(nets)
-        change = sum(costs) - sum([self._costs[index] for index in nets])
+        change = sum(costs) - sum([known[index] for index in nets])
         if change <= 0 or (heat > 0 and self._rng.random() < math.exp(-change / heat)):
             for index, cost in zip(nets, costs):
-                self._costs[index] = cost
+                known[index] = cost
             self._at[unit], self._there[there], self._there[here] = there, unit, other
             if other is not None:
                 self._at[other] = here
             return change
-        self._set(unit, other, there, here)
+        rows[unit], columns[unit] = here
+        if other is not None:
+            rows[other], columns[other] = there
         return change
 
     def _drawn(self, values: Sequence[_T]) -> _T:
@@ -287,11 +292,6 @@ class _Annealing:
                 span = max(ys) - min(ys) + max(xs) - min(xs)
             costs.append(span * weights[index])
         return costs
-
-    def _set(self, unit: int, other: int | None, here: Place, there: Place) -> None:
-        self._rows[unit], self._columns[unit] = there
-        if other is not None:
-            self._rows[other], self._columns[other] = here
 
 
 def _tree_weight(ends: int) -> float:
