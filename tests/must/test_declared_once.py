@@ -153,7 +153,7 @@ CASES = (
         "filtered(4) == 4",
         (
             ("filtered(5)", "Filter modulus must be from 1 to 4, not 5"),
-            ("compiled(col_par={'c': 8})", "col_par of `c` must be one of 1, 2, 4, not 8"),
+            ("compiled(col_par={'c': 8})", "col_par of `c` must be one of 1, 2, 3, 4, not 8"),
         ),
     ),
     Case(
