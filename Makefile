@@ -30,9 +30,9 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  variables  CONFIG=$(CONFIG) KERNEL=$(KERNEL) SEED=$(SEED) JOBS=$(JOBS)"
 
-# What is imported is compiled then; most of what is installed never is.
 setup: $(READY) ## make .venv with every tool, once; nothing after it needs a network
 
+# Without --no-compile pip writes bytecode of every file; Python does so for those it imports.
 $(READY): requirements.txt pyproject.toml
 	@"$(PYTHON)" -c $(IS_NEW) 2>/dev/null || { \
 	  echo "setup: Python must be 3.11 or newer, not '$$("$(PYTHON)" -V 2>&1)'; set PYTHON=" >&2; \

@@ -54,8 +54,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # One worker runs all heavy tests, one after another; the others have the light ones, file by
-    # file. xdist
-    # groups tests by what follows an @ in their ids; its mark has no effect with this pytest.
+    # file. xdist groups tests by what follows an @ in their ids; its mark has no effect with this
+    # pytest.
     for item in items:
         if hasattr(config, "workerinput") and "heavy_lock" in getattr(item, "fixturenames", ()):
             item._id = NodeId.parse(item.nodeid + _HEAVY)

@@ -119,13 +119,14 @@ class RowPieces:
 
 
 class Streamed(Enum):
-    """What passes in pieces, and is loaded again for each packet of a block of rows."""
+    """Inputs of a pipeline that pass in pieces, and how often these are loaded."""
 
     NOTHING = "nothing"
-    #: Rows, which are loaded once: their pieces stay in slots until the last packet.
+    #: Rows, loaded once: their pieces stay in slots until the last packet.
     ONCE = "once"
+    #: Rows, loaded again for each packet of a block of rows.
     ROWS = "rows"
-    #: Rows, and vectors along the columns.
+    #: Rows, and vectors along the columns, loaded again for each packet.
     VECTORS = "vectors"
 
 
