@@ -1,4 +1,4 @@
-"""Boxes of rows of a tensor that are longer than a dimension of a box: in equal pieces."""
+"""Boxes of rows of a tensor that are longer than a dimension of a box: in pieces."""
 
 from __future__ import annotations
 
@@ -11,20 +11,33 @@ from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit
 from sw.stages.stage_graph import argument_of
 
-__all__ = ["chunks_of", "divisor", "pieces_of", "rows_of", "vector_of"]
+__all__ = [
+    "chunks_of",
+    "divisor",
+    "even_share",
+    "pieces_of",
+    "rows_of",
+    "vector_of",
+    "whole_pieces_of",
+]
 
 
 def chunks_of(columns: int, form: Format, vector: int) -> int:
-    """Vectors of a row in a slot: more than it fills, if it is a number of aligned pieces."""
+    """Vectors of a row in a slot: those of all its pieces, if it is longer than a box."""
     chunks = ceil_div(columns, vector)
     if chunks * vector <= MAX_BOX:
         return chunks
-    return ceil_div(chunks, _aligned(form, vector)) * _aligned(form, vector)
+    return math.prod(pieces_of(columns, form, vector)) // vector
 
 
 def divisor(number: int, most: int) -> int:
     """Greatest divisor up to a limit."""
     return max(each for each in range(1, most + 1) if not number % each)
+
+
+def even_share(number: int, most: int) -> int:
+    """Greatest of the fewest shares of a number up to a limit, about as large as one another."""
+    return ceil_div(number, ceil_div(number, most))
 
 
 def _aligned(form: Format, vector: int) -> int:
@@ -33,15 +46,24 @@ def _aligned(form: Format, vector: int) -> int:
 
 
 def pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
-    """Length and number of equal pieces of a row, each aligned and at most a box long."""
-    unit = _aligned(form, vector)
-    chunks = chunks_of(columns, form, vector) // unit
-    size = divisor(chunks, MAX_BOX // vector // unit)
-    if chunks // size > MAX_BOX:
+    """Length and number of the fewest pieces of a row, about equal, aligned, at most a box long."""
+    unit = _aligned(form, vector) * vector
+    length = even_share(ceil_div(columns, unit), MAX_BOX // unit) * unit
+    return _require_box(length, ceil_div(columns, length))
+
+
+def whole_pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
+    """Length and number of pieces that make up a row of whole aligned pieces."""
+    unit = _aligned(form, vector) * vector
+    length = divisor(columns // unit, MAX_BOX // unit) * unit
+    return _require_box(length, columns // length)
+
+
+def _require_box(length: int, count: int) -> tuple[int, int]:
+    if count > MAX_BOX:
         rule = f"at most {MAX_BOX} pieces"
-        count = chunks // size
         raise Unfit(f"Row of a box must have {rule}, not {count}", value=count, rule=rule)
-    return size * unit * vector, chunks // size
+    return length, count
 
 
 def rows_of(

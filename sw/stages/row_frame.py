@@ -15,7 +15,7 @@ from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
-from sw.stages.long_rows import chunks_of, divisor
+from sw.stages.long_rows import chunks_of, even_share
 from sw.stages.pipeline import PipelineParts
 from sw.stages.region import Part, Region
 from sw.stages.walk_loops import loop
@@ -30,9 +30,10 @@ _SHORTEST = 64
 
 @dataclasses.dataclass(frozen=True)
 class RowPieces:
-    """Columns of a row as equal pieces of whole vectors, and the rest.
+    """Columns of a row in pieces of whole vectors, one slot each; the last piece may be shorter.
 
-    A walk over a row takes two steps of its windows: the pieces, and the rest.
+    A walk over a row takes two steps of its windows where the last piece is shorter: the others,
+    then that one.
 
     Parameters
     ----------
@@ -49,19 +50,19 @@ class RowPieces:
 
     @classmethod
     def fitting(cls, columns: int, vector: int, most: int) -> RowPieces:
-        """The largest pieces of at most so many elements of a row.
+        """The fewest pieces of at most so many elements of a row, about as long as one another.
 
         Raises
         ------
         Unfit
             If a row has no vector that is full, or there is no room for one.
         """
-        full = columns // vector
-        if not full or most < vector:
+        if min(most, columns) < vector:
             rule = f"room for {vector} columns, and have as many"
             least = min(most, columns)
             raise Unfit(f"Piece of a row must have {rule}, not {least}", value=least, rule=rule)
-        return cls(columns, vector, divisor(full, min(most, MAX_BOX) // vector))
+        vectors = ceil_div(columns, vector)
+        return cls(columns, vector, even_share(vectors, min(most, MAX_BOX) // vector))
 
     @property
     def width(self) -> int:
@@ -69,53 +70,33 @@ class RowPieces:
         return self.size * self.vector
 
     @property
-    def count(self) -> int:
-        """Pieces without the rest."""
-        return self.columns // self.width
-
-    @property
-    def rest(self) -> int:
-        """Columns of the rest."""
-        return self.columns - self.count * self.width
-
-    @property
     def slots(self) -> int:
         """Slots of a row."""
-        return self.count + bool(self.rest)
+        return ceil_div(self.columns, self.width)
+
+    @property
+    def last(self) -> int:
+        """Columns of the last piece."""
+        return self.columns - (self.slots - 1) * self.width
 
     def windows(self) -> tuple[LoopProgram, LoopProgram]:
         """Loops over windows and slots of a row."""
-        if not self.rest:
-            return LoopProgram(), LoopProgram(self.count)
-        return LoopProgram(2), LoopProgram(self.count, slope=1 - self.count, outer=_OUTER)
-
-    def loops(self) -> tuple[LoopProgram, ...]:
-        """Address loops over the columns of a slot, in blocks of vector × vector elements."""
-        block = self.vector**2
-        if not self.rest:
-            return loop(self.size, block), loop(self.vector, 1)
-        blocks = LoopProgram(
-            self.size,
-            stride=block if self.size > 1 else 0,
-            slope=1 - self.size,
-            outer=_OUTER,
-        )
-        within = LoopProgram(self.vector, stride=1, slope=self.rest - self.vector, outer=_OUTER)
-        return (blocks, within) if self.size > 1 else (within,)
+        if self.slots == 1 or self.last == self.width:
+            return LoopProgram(), LoopProgram(self.slots)
+        return LoopProgram(2), LoopProgram(self.slots - 1, slope=2 - self.slots, outer=_OUTER)
 
     def vectors(self, stride: int) -> LoopProgram:
         """Address loop over the vectors of one row of a slot."""
-        return self._over(self.size, bool(self.rest), stride)
+        return self._over(self.size, ceil_div(self.last, self.vector), stride)
 
     def elements(self, stride: int) -> LoopProgram:
         """Address loop over the columns of a slot, one stride apart."""
-        return self._over(self.width, self.rest, stride)
+        return self._over(self.width, self.last, stride)
 
-    def _over(self, count: int, rest: int, stride: int) -> LoopProgram:
-        stride = stride if count > 1 else 0
-        if not self.rest:
-            return LoopProgram(count, stride=stride)
-        return LoopProgram(count, stride=stride, slope=rest - count, outer=_OUTER)
+    def _over(self, count: int, last: int, stride: int) -> LoopProgram:
+        if self.slots == 1 or last == count:
+            return loop(last, stride)
+        return LoopProgram(count, stride=stride, slope=last - count, outer=_OUTER)
 
 
 class Streamed(Enum):

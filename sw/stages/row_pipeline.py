@@ -1,9 +1,10 @@
 """Pipelines of element math with rows on lanes: row statistics, and vectors along the columns.
 
-A group of rows lies in a slot, as many as the source has elements per vector, and is read column by
-column. If there are row statistics, the first PCU of a chain reads packets of whole rows, once in
-each of its phases. All other PCUs run one phase, and their packets are single columns, so they are
-joined directly. Columns of results are collected in buffers, from which rows are stored.
+A group of rows lies in a slot, as many as the source has elements per vector. A vector of a row is
+written as a column of a block, so the columns of the group lie one after the other. If there are
+row statistics, the first PCU of a chain reads packets of whole rows, once in each of its phases.
+All other PCUs run one phase, and their packets are single columns, so they are joined directly.
+Columns of results are collected in buffers, from which rows are stored.
 
 A column of one element per row is read again for every column. A format with more elements per
 vector than a group has rows fills only as much of its vectors.
@@ -33,7 +34,7 @@ from sw.stages.results.row_cycles import row_cycles
 from sw.stages.results.row_results import RowResults
 from sw.stages.row_frame import RowFrame, RowPieces, Streamed
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
-from sw.stages.walk_loops import column_loops, loop, require_loops
+from sw.stages.walk_loops import loop
 
 __all__ = ["row_pipelines"]
 
@@ -151,20 +152,19 @@ class _Builder(RowFrame):
         windows, slots, launches = LoopProgram(self.blocks), LoopProgram(), LoopProgram()
         ends, band = Level.ADDRESS, self.band(value)
         if self.columns(value) < self.region.columns:
-            columns: tuple[LoopProgram, ...] = (loop(self.region.columns, 0),)
+            columns = loop(self.region.columns, 0)
         elif self.in_pieces:
             pieces = self.pieces(form)
-            (windows, slots), columns = pieces.windows(), pieces.loops()
+            (windows, slots), columns = pieces.windows(), pieces.elements(vector)
             launches, repeats, ends = LoopProgram(self.blocks * repeats), 1, Level.WINDOWS
         else:
             slots = LoopProgram(self.row_slots)
-            columns = column_loops(self.region.columns // self.row_slots, vector)
+            columns = loop(self.region.columns // self.row_slots, vector)
             ends = Level.SLOTS if self.row_slots > 1 else ends
-        loops = require_loops(*columns, *([loop(halves, band)] if halves > 1 else []))
+        loops = (columns, *([loop(halves, band)] if halves > 1 else []))
         single = Level.ADDRESS + len(loops) - 1 if halves > 1 else ENGINE_LOOPS
         return Walk(
             loops,
-            access=Access.COLUMN,
             launches=launches,
             windows=windows,
             repeats=LoopProgram(repeats),
@@ -219,7 +219,8 @@ class _Builder(RowFrame):
             elif self.in_slots(value):
                 windows, launches = LoopProgram(self.row_slots), LoopProgram(self.blocks)
             write = Walk(
-                (loop(halves, band), loop(rows, vector), loop(chunks, vector**2)),
+                (loop(halves, band), loop(rows, 1), loop(chunks, vector**2)),
+                access=Access.COLUMN,
                 launches=launches,
                 windows=windows,
                 modulus=self.copies,

@@ -25,7 +25,7 @@ from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import score_scale
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, require_count
-from sw.stages.long_rows import pieces_of, rows_of
+from sw.stages.long_rows import rows_of, whole_pieces_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.softmax_product import SoftmaxProduct
 from sw.stages.softmax_sizes import (
@@ -138,7 +138,8 @@ class _Builder:
         """Boxes of rows, from a row and a column on, and the launch argument."""
         if columns <= MAX_BOX:
             return boxes_of(self.arrays, tensor, (columns, rows), row, column)
-        return rows_of(self.arrays, tensor, pieces_of(columns, bf16, self.r), rows, row)
+        pieces = whole_pieces_of(columns, bf16, self.r)
+        return rows_of(self.arrays, tensor, pieces, rows, row)
 
     def _written(self, walk: Walk, modulus: int, index: int) -> Walk:
         """Walk over the slots of blocks as they are written, by some boxes of a load stream."""

@@ -1,15 +1,15 @@
-"""Loops of a walk over a slot of a buffer: from counts and strides in elements, or over columns."""
+"""Loops of a walk over a slot of a buffer, and boxes across a row."""
 
 from __future__ import annotations
 
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import LoopProgram
-from hw.arch.words.pmu_word import ADDRESS_LOOPS, Level
+from hw.arch.words.pmu_word import ADDRESS_LOOPS
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.long_rows import divisor
 
-__all__ = ["boxes_across", "column_loops", "loop", "nest", "require_loops"]
+__all__ = ["boxes_across", "loop", "nest", "require_loops"]
 
 
 def loop(count: int, stride: int) -> LoopProgram:
@@ -36,31 +36,6 @@ def require_loops(*loops: LoopProgram) -> tuple[LoopProgram, ...]:
         rule = f"at most {ADDRESS_LOOPS} address loops"
         raise Unfit(f"Walk must have {rule}, not {len(loops)}", value=len(loops), rule=rule)
     return loops
-
-
-def column_loops(count: int, vector: int) -> tuple[LoopProgram, ...]:
-    """Outermost address loops over columns, in order, in blocks of vector × vector elements.
-
-    Parameters
-    ----------
-    count : int
-        Columns.
-    vector : int
-        Elements per vector.
-    """
-    full, tail = divmod(count, vector)
-    block = vector**2
-    if not full:
-        return (loop(tail, 1),)
-    if not tail:
-        return (loop(full, block), LoopProgram(vector, stride=1))
-    # The first step covers the whole blocks, the second one the columns behind them.
-    whole = Level.ADDRESS.value
-    within = LoopProgram(vector, stride=1, slope=tail - vector, outer=whole)
-    if full == 1:
-        return (LoopProgram(2, stride=block), within)
-    blocks = LoopProgram(full, stride=block, slope=1 - full, outer=whole)
-    return (LoopProgram(2, stride=full * block), blocks, within)
 
 
 def boxes_across(columns: int, vector: int, most: int = MAX_BOX) -> tuple[int, int]:

@@ -91,10 +91,7 @@ def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
     """Cycles of each phase of a lane program over a block of rows."""
     config, form = frame.parts.config, code.formats[code.source]
     vector = frame.parts.vector(form)
-    columns, slots = frame.region.columns, 1
-    if frame.in_pieces:
-        pieces = frame.pieces(form)
-        columns, slots = pieces.width, pieces.slots
+    pieces = frame.pieces(form) if frame.in_pieces else None
     found = []
     for each in code.phases:
         if each.phase.source is PhaseSource.STATISTICS:
@@ -102,6 +99,11 @@ def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
         groups = vector / config.pcu.lanes
         if each.phase.reduction in _RUNNING:
             groups = max(groups, CHANGE)
-        piece = columns * frame.halves(form) * groups
-        found.append(slots * (max(piece, _LATENCY / 2) if frame.in_pieces else piece))
+        column = frame.halves(form) * groups
+        if pieces:
+            least = _LATENCY / 2
+            cycles = max(pieces.width * column, least) * (pieces.slots - 1)
+            found.append(cycles + max(pieces.last * column, least))
+        else:
+            found.append(frame.region.columns * column)
     return found

@@ -1,0 +1,96 @@
+"""Rows in pieces: each column once and in order, golden's bytes, cycles that grow evenly."""
+
+import pytest
+
+from hw.arch.config import named
+from hw.arch.descriptor import MAX_BOX
+from hw.arch.pmu import EngineProgram, SlotRing
+from hw.numeric.division import ceil_div
+from hw.numeric.formats import bf16, fp32
+from sim.run.driver import compile_job, run
+from sim.run.job import Job, Problem
+from sw.kernels.layer_norm import layer_norm
+from sw.kernels.rms_norm import rms_norm
+from sw.kernels.softmax import softmax
+from sw.stages.long_rows import chunks_of, pieces_of
+from sw.stages.row_frame import RowPieces
+from tests.hw.step_model import moves_of
+from tests.sw.stages.region_runs import verify
+
+#: Columns on `tiny` whose full vectors are a prime number, with and without a shorter one behind
+#: them; a vector less, and one more.
+PRIMES = {fp32: (614, 615, 612, 616), bf16: (844, 847, 840, 848)}
+
+
+@pytest.mark.parametrize("columns", [2, 3, 16, 17, 64, 65, 127, 614, 615, 2998, 2999, 5000])
+@pytest.mark.parametrize(("vector", "most"), [(2, 2), (2, 128), (4, 50), (16, 16), (16, 1024)])
+def test_pieces_cover_a_row_and_are_about_equal(columns, vector, most):
+    if columns < vector:
+        return
+    pieces = RowPieces.fitting(columns, vector, most)
+    vectors, fits = ceil_div(columns, vector), min(most, MAX_BOX) // vector
+    assert pieces.slots == ceil_div(vectors, fits)
+    assert pieces.size <= fits
+    assert pieces.size - ceil_div(pieces.last, vector) < pieces.slots
+    windows, slots = pieces.windows()
+    for loops, step in ((pieces.elements(1), 1), (pieces.vectors(vector), vector)):
+        ring = SlotRing(stride=pieces.width, count=pieces.slots)
+        engine = EngineProgram(ring, (loops,), windows=windows, slots=slots)
+        assert [each.position for each in moves_of(engine)] == [*range(0, columns, step)]
+
+
+@pytest.mark.parametrize("form", [bf16, fp32], ids=str)
+@pytest.mark.parametrize("vector", [2, 4, 8, 16])
+def test_pieces_of_a_box_hold_a_row_and_are_about_equal(form, vector):
+    for columns in range(MAX_BOX + 1, 3000, 7):
+        length, count = pieces_of(columns, form, vector)
+        unit = max(vector, 128 // form.bits)
+        assert length <= MAX_BOX
+        assert not length % unit
+        assert count == ceil_div(ceil_div(columns, unit), MAX_BOX // unit)
+        assert 0 <= length * count - columns < min(length, count * unit)
+        assert chunks_of(columns, form, vector) * vector == length * count
+
+
+@pytest.mark.parametrize("dtype", PRIMES, ids=str)
+def test_prime_numbers_of_vectors_equal_golden(dtype):
+    for columns in PRIMES[dtype]:
+        verify(softmax, "tiny", (9, columns), dtype)
+        verify(rms_norm, "tiny", (5, columns), dtype)
+    # 53 and 59 vectors, as one box of pieces.
+    for columns in (421, 465):
+        verify(layer_norm, "small", (9, columns * (32 // dtype.bits)), dtype)
+
+
+@pytest.mark.parametrize("dtype", PRIMES, ids=str)
+@pytest.mark.parametrize("kernel", [softmax, rms_norm], ids=lambda each: each.name)
+@pytest.mark.few
+def test_a_prime_number_of_vectors_on_the_rtl(kernel, dtype, seed, heavy):
+    problem = Problem(kernel, named["tiny"], {"M": 5, "N": PRIMES[dtype][1]}, dtype)
+    job = Job(problem, backend="rtl", seed=seed)
+    outcome = run(job, *compile_job(job))
+    assert outcome.report["verified"], outcome.problems
+    cycles, predicted = (outcome.report[each] for each in ("cycles", "predicted_cycles"))
+    assert predicted == pytest.approx(cycles, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("chip", "rows", "widths", "piece", "dtype"),
+    [
+        ("tiny", 5, (508, 509, 521, 614, 618, 1021, 2999), 128, fp32),
+        ("tiny", 5, (844, 847, 1021), 128, bf16),
+        ("small", 64, (421, 465, 1021), 64, fp32),
+        ("small", 40, (1021, 4057), 256, bf16),
+    ],
+)
+def test_cycles_grow_with_the_width(chip, rows, widths, piece, dtype, figure):
+    """No width takes much longer than the next larger multiple of a piece."""
+
+    def cycles(columns):
+        sizes = {"M": rows, "N": columns}
+        return Problem(softmax, named[chip], sizes, dtype).compile().predicted_cycles
+
+    for columns in widths:
+        found, wider = cycles(columns), cycles(ceil_div(columns, piece) * piece)
+        figure(f"softmax {rows} x {columns}, {chip}: {found:,} cycles, {found / wider:.3f}")
+        assert found <= 1.3 * wider
