@@ -12,6 +12,7 @@ from sw.passes.field_limits import Unfit
 from sw.stages.stage_graph import argument_of
 
 __all__ = [
+    "aligned_elements",
     "chunks_of",
     "divisor",
     "even_share",
@@ -40,21 +41,21 @@ def even_share(number: int, most: int) -> int:
     return ceil_div(number, ceil_div(number, most))
 
 
-def _aligned(form: Format, vector: int) -> int:
-    """Vectors whose bytes are a multiple of `BASE_ALIGNMENT`."""
-    return max(1, BASE_ALIGNMENT * 8 // (vector * form.bits))
+def aligned_elements(form: Format, vector: int) -> int:
+    """Elements of the fewest vectors whose bytes are a multiple of `BASE_ALIGNMENT`."""
+    return max(vector, BASE_ALIGNMENT * 8 // form.bits)
 
 
 def pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
     """Length and number of the fewest pieces of a row, about equal, aligned, at most a box long."""
-    unit = _aligned(form, vector) * vector
+    unit = aligned_elements(form, vector)
     length = even_share(ceil_div(columns, unit), MAX_BOX // unit) * unit
     return _require_box(length, ceil_div(columns, length))
 
 
 def whole_pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
     """Length and number of pieces that make up a row of whole aligned pieces."""
-    unit = _aligned(form, vector) * vector
+    unit = aligned_elements(form, vector)
     length = divisor(columns // unit, MAX_BOX // unit) * unit
     return _require_box(length, columns // length)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import MAX_BOX, Descriptor
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX, Descriptor
 from hw.arch.lanes.key_mask import KeyMask
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.loops import BoxLoop, LoopProgram
@@ -24,7 +24,7 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import score_scale
 from sw.array_spec import ArraySpec
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import rows_of, whole_pieces_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.softmax_product import SoftmaxProduct
@@ -136,6 +136,8 @@ class _Builder:
         self, tensor: str, columns: int, rows: int, row: int = 0, column: int = 0
     ) -> tuple[Descriptor, int]:
         """Boxes of rows, from a row and a column on, and the launch argument."""
+        if column * 2 % BASE_ALIGNMENT:
+            raise unfit("Bytes before a column", f"be a multiple of {BASE_ALIGNMENT}", 2 * column)
         if columns <= MAX_BOX:
             return boxes_of(self.arrays, tensor, (columns, rows), row, column)
         pieces = whole_pieces_of(columns, bf16, self.r)

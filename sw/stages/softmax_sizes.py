@@ -16,7 +16,9 @@ from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import COUNT_BITS, COUNT_SHIFT, BoxLoop, LoopProgram
 from hw.arch.switch import MAX_PACKETS
 from hw.numeric.division import ceil_div
+from hw.numeric.formats import bf16
 from sw.passes.field_limits import Unfit
+from sw.stages.long_rows import aligned_elements
 from sw.stages.softmax_product import SoftmaxProduct
 from sw.timing.prediction import LATENCY
 
@@ -251,18 +253,19 @@ def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
 def pieces_of_depth(depth: int, r: int) -> tuple[int, int]:
     """Number of equal boxes of a row of keys or of queries, and its tiles of R elements.
 
-    Rows of whole tiles are one box, of several pieces beyond 256 elements. Of others each box fills
-    with zeros what lies behind the row, and the last one may hold a tile of zeros.
+    Rows of whole tiles, whose bytes memory aligns, are one box, of several pieces beyond 256
+    elements. Of others each box fills with zeros what lies behind the row, and the last one may
+    hold a tile of zeros.
     """
     tiles = ceil_div(depth, r)
-    pieces = ceil_div(tiles, MAX_BOX // r) if depth % r else 1
+    pieces = ceil_div(tiles, MAX_BOX // r) if depth % aligned_elements(bf16, r) else 1
     return pieces, pieces * ceil_div(tiles, pieces)
 
 
 def _column_parts(work: SoftmaxProduct, config: ChipConfig) -> int:
-    """Parts of the columns of values: sums of each, and the denominators, fill a bank of a PCU."""
+    """Parts of the columns of values: a box wide, and a bank of a PCU has room for their sums."""
     r = config.grid_rows
-    return ceil_div(ceil_div(work.width, r), (config.pcu.accumulator_rows - 1) // r)
+    return ceil_div(ceil_div(work.width, r), min(config.pcu.accumulator_rows - 1, MAX_BOX) // r)
 
 
 def _row_bytes(work: SoftmaxProduct, config: ChipConfig) -> int:
@@ -318,8 +321,10 @@ def _kept_or_not(
         # One AGCU loads whole blocks alone.
         most = config.pmu_count - query_parts - parts_across if agcus > 1 else 0
         room = config.pmu.capacity_bytes // (2 * r * slots)
-        key_buffers = _buffers(deep, room // block, max(pieces, least[0]))
-        value_buffers = _buffers(block // r, room // (r * wide), least[1])
+        # One of several buffers takes a box, and gives one run of packets.
+        longest = min(MAX_PACKETS, MAX_BOX // r)
+        key_buffers = _buffers(deep, room // block, max(pieces, least[0]), longest)
+        value_buffers = _buffers(block // r, room // (r * wide), least[1], longest)
         if slots > config.pmu.slots or not key_buffers or not value_buffers:
             continue
         if (
@@ -347,11 +352,11 @@ def _kept_or_not(
         yield dataclasses.replace(sizes, cycles=_cycles(work, config, sizes))
 
 
-def _buffers(tiles: int, most: int, least: int) -> int | None:
-    """Least number of buffers that share tiles evenly, each at most so many of them."""
+def _buffers(tiles: int, most: int, least: int, shared: int) -> int | None:
+    """Least number of buffers for even shares of tiles, at most so many; ``shared`` of several."""
     for count in range(least, tiles + 1):
         share = tiles // count
-        if not tiles % count and share <= most and (count == 1 or share <= MAX_PACKETS):
+        if not tiles % count and share <= most and (count == 1 or share <= shared):
             return count
     return None
 

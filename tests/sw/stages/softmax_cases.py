@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 
-from hw.arch.config import named
+from hw.arch.config import ChipConfig, named
 from hw.arch.lanes.key_mask import KeyMask
 from hw.numeric import reference
 from hw.numeric.division import ceil_div
@@ -68,11 +68,11 @@ class SoftmaxCase:
     """
 
     work: SoftmaxProduct
-    config: str = "small"
+    config: str | ChipConfig = "small"
     wanted: str = ""
 
     def __post_init__(self):
-        self.chip = named[self.config]
+        self.chip = named[self.config] if isinstance(self.config, str) else self.config
         work = self.work
         shapes = {
             "Q": (work.queries, work.depth),

@@ -5,9 +5,11 @@ import random
 
 import pytest
 
-from hw.arch.config import ChipConfig, PcuConfig, named
+from hw.arch.config import ChipConfig, PcuConfig, PmuConfig, named
+from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
+from sw.passes.route import RouteError
 from sw.prove import prove
 from sw.stages.softmax_pipeline import softmax_pipelines
 from sw.stages.softmax_sizes import softmax_sizes
@@ -131,6 +133,43 @@ REFUSED = {
     "box": (softmax_product(8, 300, 4), "tiny", "whole blocks must be at most 256 where one AGCU"),
     "depth": (softmax_product(8, 64, 4000, 8), "small", "slots of 16 keys take 256000 bytes"),
 }
+
+
+@pytest.mark.parametrize("depth", [576, 960])
+def test_a_row_of_keys_in_one_of_several_buffers_is_a_box(depth, seed):
+    """On wide links as many tiles as a run of packets has are more than a box."""
+    chip = dataclasses.replace(named["large"], width_bits=512)
+    work = softmax_product(20, 80, depth, 32)
+    tiles = depth // chip.grid_rows
+    found = list(softmax_sizes(work, chip))
+    assert any(each.key_buffers > 1 for each in found)
+    for each in found:
+        share = tiles // each.key_buffers
+        assert each.key_buffers == 1 or share * chip.grid_rows <= MAX_BOX
+    verify(work, chip, seed)
+
+
+def test_an_odd_number_of_tiles_on_narrow_links_is_no_single_box(seed):
+    """Pieces of a box lie a multiple of 16 bytes apart, which are two tiles there."""
+    chip = dataclasses.replace(named["large"], width_bits=64, pmu=PmuConfig(1 << 18))
+    verify(softmax_product(20, 20, 264, 4), chip, seed)
+    with pytest.raises(RouteError, match="must be a rotation of at most"):
+        SoftmaxCase(softmax_product(20, 20, 260, 4), chip)
+
+
+@pytest.mark.parametrize("width", [300, 700])
+def test_values_wider_than_a_box_go_to_several_units_also_with_large_banks(width, seed):
+    pcu = PcuConfig(accumulator_rows=512)
+    chip = dataclasses.replace(named["large"], pcu=pcu, pmu=PmuConfig(1 << 18))
+    verify(softmax_product(20, 80, 64, width), chip, seed)
+
+
+def test_parts_of_values_begin_at_whole_units_of_memory():
+    chip = dataclasses.replace(
+        named["large"], width_bits=64, pcu=PcuConfig(accumulator_rows=1024), pmu=PmuConfig(1 << 18)
+    )
+    with pytest.raises(BadInputError, match="Bytes before a column must be a multiple of 16, not"):
+        SoftmaxCase(softmax_product(20, 80, 16, 260), chip)
 
 
 @pytest.mark.parametrize("name", REFUSED)
