@@ -14,7 +14,7 @@ LOWEST = -(2.0**20)
 def heads_per_group(heads, groups):
     """Query heads that share a head of keys and values."""
     if heads % groups:
-        raise BadInputError(f"H must be a multiple of the {groups} heads of keys, not {heads}")
+        raise BadInputError(f"H must be a multiple of G = {groups}, the heads of keys, not {heads}")
     return heads // groups
 
 

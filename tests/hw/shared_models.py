@@ -65,6 +65,18 @@ def systolic_units(heavy_lock):
 
 
 @pytest.fixture(scope="session")
+def more_tensor_units(heavy_lock):
+    """Model of the tensor units of slow tests, ports after their names."""
+    bundle = ClockedBundle(
+        {name: TensorUnit(config) for name, config in units.MORE_TENSOR_UNITS.items()}
+    )
+    with heavy_lock():
+        model = StreamModel(emit(bundle), bundle)
+    with model:
+        yield model
+
+
+@pytest.fixture(scope="session")
 def units_with_memories(heavy_lock):
     """Model of units whose memories are gates there, ports after their names; of slow tests."""
     bundle = ClockedBundle(

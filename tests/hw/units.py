@@ -24,6 +24,7 @@ __all__ = [
     "LANES",
     "LANE_SETS",
     "MATRIX_UNITS",
+    "MORE_TENSOR_UNITS",
     "PCUS",
     "PCU_CHIP",
     "READOUTS",
@@ -97,14 +98,18 @@ def _tensor(rows, columns, fmt, latency, buffer_rows, **options):
     return TensorConfig(unit, buffer_rows)
 
 
-#: Tensor units: several rows of results to a vector, with an end that is never used; several
-#: vectors to a row of results, the last not full; as many operands as columns.
+#: Tensor units of quick tests: several rows of results to a vector, with an end that is never
+#: used; a preset, scaled down.
 TENSOR_UNITS = {
     "slots": _tensor(4, 3, int8, 1, 160, bias=True),
+    "first": PRESETS["tpu-v1"].scaled_tensor(128),
+}
+#: Those of slow tests: several vectors to a row of results, the last not full; as many operands as
+#: columns.
+MORE_TENSOR_UNITS = {
     "parts": _tensor(3, 7, bf16, 2, 384, result_rows=2),
     "biased": _tensor(5, 2, bf16, 1, 256, bias=True),
     "bytes": _tensor(4, 8, e4m3, 1, 128, adder="bottom"),
-    "first": PRESETS["tpu-v1"].scaled_tensor(128),
 }
 
 

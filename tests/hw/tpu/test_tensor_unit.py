@@ -14,15 +14,20 @@ from sim.drivers.tensor_unit_driver import payloads
 from sw.tensor_program import Layer, mlp_program, mlp_results
 from tests.hw.tpu.model import RefusedInstructionError, TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands, random_program
-from tests.hw.units import TENSOR_UNITS as UNITS
+from tests.hw.units import MORE_TENSOR_UNITS, TENSOR_UNITS
 from tests.native.product_runs import run_program, unit_counters
 
+UNITS = TENSOR_UNITS | MORE_TENSOR_UNITS
+NAMES = [*TENSOR_UNITS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_TENSOR_UNITS)]
 STREAMS = ("i_instruction", "i_weight", "i_bias", "i_host", "o_host")
 
 
 @pytest.fixture
-def model(systolic_units):
-    return systolic_units
+def model(request, heavy_lock):
+    """The model that has the unit of the parameter ``name``; without one, that of quick tests."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    slow = parameters.get("name") in MORE_TENSOR_UNITS
+    return request.getfixturevalue("more_tensor_units" if slow else "systolic_units")
 
 
 def pauses(rng):
@@ -36,7 +41,7 @@ def on_model(config, program):
     )
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("paused", [False, True])
 def test_three_layers_are_chained_without_the_host(model, name, paused, seed):
     rng = np.random.default_rng(seed)
@@ -58,7 +63,7 @@ def test_three_layers_are_chained_without_the_host(model, name, paused, seed):
     assert len(program.host) == 20 * ceil_div(40, config.sizes.elements)
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", NAMES)
 def test_commands_mean_what_they_mean_one_by_one(model, name, seed):
     """Whatever meets in the buffer: the model ends each command before the next begins."""
     config = UNITS[name]
@@ -116,7 +121,7 @@ def stopped(model, config, program, name):
     return Fault(status.fault), status.begun
 
 
-@pytest.mark.parametrize("name", ["slots", "parts"])
+@pytest.mark.parametrize("name", ["slots", pytest.param("parts", marks=pytest.mark.slow)])
 def test_a_fault_ends_a_random_program_where_the_model_ends_it(model, name, seed):
     config = UNITS[name]
     found = set()

@@ -90,7 +90,7 @@ def test_more_keys_than_rows_of_the_caches_are_refused():
 
 def test_heads_that_share_no_keys_evenly_are_refused():
     with pytest.raises(
-        tw.BadInputError, match="H must be a multiple of the 2 heads of keys, not 5"
+        tw.BadInputError, match="H must be a multiple of G = 2, the heads of keys, not 5"
     ):
         decoder_layer.trace(dtype=tw.bf16, **(SIZES | {"H": 5, "G": 2}))
 
