@@ -77,9 +77,10 @@ class LaneUnit(Core):
     ) -> None:
         super().__init__(machine, name)
         self._program = program
-        self._phases: list[LanePhase] = [program.phases[number] for number in runs.phases]
+        numbers: list[int] = runs.phases.tolist()
+        self._phases: list[LanePhase] = [program.phases[number] for number in numbers]
         rates = [_Rates.of(phase, words) for phase in program.phases]
-        self._rates: list[_Rates] = [rates[number] for number in runs.phases]
+        self._rates: list[_Rates] = [rates[number] for number in numbers]
         self._counts: Sequence[int] = runs.counts.data
         self._besides: Sequence[int] = runs.besides.data
         self._whole = runs.whole

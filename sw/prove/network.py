@@ -25,7 +25,7 @@ from sw.prove.machine import Actor, Channel, Consumer, Core, Part, Port
 from sw.prove.merge_actors import Merge
 from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.prove.pmu_actors import Engine
-from sw.prove.repeats import Repeats
+from sw.prove.repeats import Repeats, connected
 from sw.prove.softmax_packets import rise_vectors
 from sw.prove.stream_packets import (
     StreamPackets,
@@ -354,25 +354,34 @@ class Network:
         faults = (part.restart_fault() for part in self._parts())
         return [fault for fault in faults if fault is not None]
 
-    def _repeats(self, engines: Sequence[Engine]) -> Repeats:
-        """Detector of periods, with the candidates for its pacemaker."""
-        return Repeats(self.machine, self._parts(), engines)
+    def _repeats(self, parts: Sequence[Part], engines: Sequence[Engine]) -> Repeats:
+        """Detector of periods of some parts, with the candidates for its pacemaker."""
+        return Repeats(self.machine, parts, engines)
+
+    def _groups(self) -> list[list[Part]]:
+        """Parts that are connected with one another, each group in order."""
+        return connected(self._parts())
 
     def run(self, *, whole: bool = False) -> None:
         """Run until nothing can move; AGCUs leave their preferred order only as a last resort.
+
+        Groups of parts that are not connected run one after the other.
 
         Parameters
         ----------
         whole : bool
             Skip no periods.
         """
-        for actor in self.actors:
-            self.machine.wake(actor)
-        engines = [each for each in self.actors if isinstance(each, Engine) and not whole]
-        repeats = self._repeats(engines)
-        self.machine.run()
-        while repeats.go_on() or any(server.give_way() for server in self.choices):
+        for parts in self._groups():
+            actors = [each for each in parts if isinstance(each, Actor)]
+            for actor in actors:
+                self.machine.wake(actor)
+            engines = [each for each in actors if isinstance(each, Engine) and not whole]
+            repeats = self._repeats(parts, engines)
+            choices = [server for server in self.choices if server in actors]
             self.machine.run()
+            while repeats.go_on() or any(server.give_way() for server in choices):
+                self.machine.run()
 
 
 #: Actors of each kind of unit: a function of the network, the position and the program of a unit,

@@ -93,6 +93,7 @@ class _Reader:
     """Place in a stream from which packets or single vectors are taken."""
 
     def __init__(self, packets: Packets) -> None:
+        self.packets = packets
         self._ends: list[int] = np.cumsum(packets.lengths).tolist()
         self._finals: list[bool] = packets.finals.tolist()
         self._packet = 0
@@ -113,6 +114,11 @@ class _Reader:
             return count, count, self._finals[self._packet]
         # Vectors behind the last mark begin a packet that never ends.
         return (self.left + 1, self.left, False) if self.left else None
+
+    def take(self, packets: int) -> None:
+        """Take whole packets from the beginning on."""
+        self._packet = packets
+        self.at = self._ends[packets - 1] if packets else 0
 
 
 def phase_runs(
@@ -156,9 +162,10 @@ def _enumerated(case: _Case) -> PhaseRuns:
     program, words = case.program, case.words
     readers = {source: _Reader(packets) for source, packets in case.streams.items()}
     other = readers.get(PhaseSource.AUXILIARY, _Reader(even_packets(0, 1, final=False)))
+    rounds = _whole_rounds(program, words, readers, other)
     rows: list[tuple[int, ...]] = []
-    whole = 0
-    while whole == len(rows):
+    begun = whole = len(rounds)
+    while whole == begun + len(rows):
         if whole == MOST_STEPS:
             raise StepLimitError("Runs of phases", whole + 1, MOST_STEPS)
         number = whole % len(program.phases)
@@ -181,8 +188,54 @@ def _enumerated(case: _Case) -> PhaseRuns:
             size = (ceil_div if ends else operator.floordiv)(units, phase.result.per_word)
         rows.append((number, count, first, beside, besides_first, size, final))
         whole += ends
-    table = np.array(rows, np.int64).reshape(-1, 7).T
-    phases, counts, firsts, besides, beside_firsts, sizes, finals = table
+    table = np.concatenate((rounds, np.array(rows, np.int64).reshape(-1, 7)))
+    phases, counts, firsts, besides, beside_firsts, sizes, finals = table.T
     return PhaseRuns(
         phases, counts, firsts, besides, beside_firsts, sizes, finals.astype(np.bool_), whole
     )
+
+
+def _whole_rounds(
+    program: LaneProgram, words: int, readers: Mapping[PhaseSource, _Reader], other: _Reader
+) -> Ints:
+    """Rows of the runs of whole rounds through the phases, which the readers then have taken.
+
+    None if a phase takes packets of the auxiliary stream: what others take beside would cut them.
+    """
+    sources = [phase.source for phase in program.phases]
+    shares = {source: sources.count(source) for source in readers if source in sources}
+    none = np.zeros((0, 7), np.int64)
+    if PhaseSource.AUXILIARY in sources or not shares:
+        return none
+    if any((readers[source].packets.lengths == 0).any() for source in shares):
+        return none
+    wholes = [len(readers[source].packets.lengths) // share for source, share in shares.items()]
+    rounds = min(*wholes, MOST_STEPS // len(sources))
+    table = np.zeros((rounds, len(sources), 7), np.int64)
+    for number, phase in enumerate(program.phases):
+        rows = table[:, number]
+        rows[:, :2] = number, 1
+        if phase.source in shares:
+            packets, share = readers[phase.source].packets, shares[phase.source]
+            mine = slice(sources[:number].count(phase.source), rounds * share, share)
+            rows[:, 1] = packets.lengths[mine]
+            rows[:, 2] = (np.cumsum(packets.lengths) - packets.lengths)[mine]
+            rows[:, 6] = packets.finals[mine]
+        counts, places = np.unique(rows[:, 1], return_inverse=True)
+        besides = [phase.auxiliary_vectors(count, words) for count in counts.tolist()]
+        sizes = [
+            ceil_div(issued_units(phase, words, count, beside), phase.result.per_word)
+            if phase.result is not ResultForm.NONE
+            else 0
+            for count, beside in zip(counts.tolist(), besides, strict=True)
+        ]
+        rows[:, 3] = np.array(besides, np.int64)[places]
+        rows[:, 5] = np.array(sizes, np.int64)[places]
+    besides_to = np.cumsum(table[:, :, 3]).reshape(rounds, len(sources))
+    table[:, :, 4] = besides_to - table[:, :, 3]
+    # Rounds beside which the other stream has all vectors.
+    rounds = int(np.searchsorted(besides_to[:, -1], other.left, side="right"))
+    for source, share in shares.items():
+        readers[source].take(rounds * share)
+    other.at = int(besides_to[rounds - 1, -1]) if rounds else 0
+    return table[:rounds].reshape(-1, 7)

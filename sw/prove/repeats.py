@@ -1,23 +1,27 @@
 """Period skipping: repetitions of a period with equal markings are not simulated.
 
-One engine, the pacemaker, is held before a visit until nothing else can move. The marking at that
-point depends only on the pacemaker's progress, so a program in a steady state reaches the same
+Groups of parts that nothing connects run one after the other, each with periods of its own. One
+engine of a group, the pacemaker, is held before a visit until nothing else can move. The marking at
+that point depends only on the pacemaker's progress, so a program in a steady state reaches the same
 marking again and again; docs/liveness.md says why the repetitions may then be skipped.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sw.prove.machine import Machine, Part
+from sw.prove.agcu_actors import BoxServer
+from sw.prove.machine import Channel, Consumer, Machine, Part
+from sw.prove.merge_actors import Merge
 from sw.prove.pattern import Pattern
+from sw.prove.pcu_actors import Grid
 from sw.prove.pmu_actors import Engine
 
-__all__ = ["Repeats"]
+__all__ = ["Repeats", "connected"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -124,3 +128,57 @@ class Repeats:
             if not count:
                 return 0
         return count if count < _ENDLESS else 0
+
+
+def connected(parts: Sequence[Part]) -> list[list[Part]]:
+    """Divide the parts of a run into groups that move independently of one another.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Every stateful element of the run.
+
+    Returns
+    -------
+    list of list of Part
+        Each group in the order of the parts; the groups in that of their first ones.
+    """
+    leaders = {part: part for part in parts}
+
+    def leader(part: Part) -> Part:
+        while leaders[part] is not part:
+            leaders[part] = part = leaders[leaders[part]]
+        return part
+
+    for part in parts:
+        for other in _neighbours(part):
+            leaders[leader(other)] = leader(part)
+    groups: dict[Part, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(leader(part), []).append(part)
+    return list(groups.values())
+
+
+def _neighbours(part: Part) -> Iterator[Part]:
+    """Parts that a part moves, or waits for."""
+    if isinstance(part, Channel):
+        yield from (tap.consumer for tap in part.taps)
+        if part.producer is not None:
+            yield part.producer
+    elif isinstance(part, Consumer):
+        holder = part.holder()
+        if holder is not None:
+            yield holder
+    elif isinstance(part, Engine):
+        yield from part.others
+    elif isinstance(part, Grid):
+        yield part.results
+    elif isinstance(part, Merge):
+        yield part.channel
+        yield from part.consumers
+    elif isinstance(part, BoxServer):
+        for stream in part.streams:
+            yield stream
+            yield from stream.counters
+            if stream.stored is not None:
+                yield stream.stored

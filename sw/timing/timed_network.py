@@ -14,6 +14,7 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import Nets, Output
 from sw.prove.actor_classes import Kinds
 from sw.prove.agcu_actors import BoxStream
+from sw.prove.machine import Part
 from sw.prove.network import Network
 from sw.prove.pcu_actors import ResultDrain
 from sw.prove.pmu_actors import Engine
@@ -143,8 +144,12 @@ class TimedNetwork(Network):
             ports[isinstance(engine, TimedReadEngine)] += engine.vectors
         return max(ports)
 
-    def _repeats(self, engines: Sequence[Engine]) -> Repeats:
-        return TimedRepeats(self.machine, self._parts(), engines)
+    def _repeats(self, parts: Sequence[Part], engines: Sequence[Engine]) -> Repeats:
+        return TimedRepeats(self.machine, parts, engines)
+
+    def _groups(self) -> list[list[Part]]:
+        # One clock moves all parts.
+        return [self._parts()]
 
     def _add_pmu(self, at: tuple[int, ...], unit: PmuProgram) -> None:
         before = len(self.actors)

@@ -18,7 +18,8 @@ from hw.arch.lanes.phase_word import (
     UnitOrder,
 )
 from hw.arch.pcu import PcuInput, PcuProgram
-from sw.prove import LivenessError, prove, require_live
+from sw.prove import LivenessError, phase_runs, prove, require_live
+from sw.prove.packets import Packets
 from tests.hw.pcu.softmax_program import SOFTMAX
 from tests.lane_jobs import broken, draw_job
 from tests.sw.naive import ends
@@ -164,3 +165,33 @@ def test_statistics_that_are_sent_may_outlive_an_iteration():
     program = job_of(phases, 4, Feed(2, 1, 4)).program()
     assert prove(program).live
     assert prove(program, repeat=2).live
+
+
+def drawn_packets(rng):
+    """Packets of a stream, most of them alike, with vectors behind the last mark or without."""
+    count = int(rng.integers(0, 12))
+    lengths = np.resize(rng.integers(rng.integers(0, 2), 5, size=3), count)
+    return Packets(lengths, rng.integers(0, 2, size=count) > 0, int(rng.choice([0, 0, 2])))
+
+
+def test_runs_of_whole_rounds_are_those_of_one_run_after_the_other(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    programs = [draw_job(rng).job.unit.lanes for _ in range(30)]
+    cases = [
+        (program, {source: drawn_packets(rng) for source in (ACTIVATION, PhaseSource.AUXILIARY)})
+        for program in programs
+        for _ in range(10)
+    ]
+    together, rounds = [phase_runs.phase_runs(each, 4, streams) for each, streams in cases], []
+    none = np.zeros((0, 7), np.int64)
+    whole_rounds = phase_runs._whole_rounds
+    monkeypatch.setattr(
+        phase_runs, "_whole_rounds", lambda *case: rounds.append(len(whole_rounds(*case))) or none
+    )
+    phase_runs._enumerated.cache_clear()
+    for (program, streams), found in zip(cases, together, strict=True):
+        single = phase_runs.phase_runs(program, 4, streams)
+        for field in dataclasses.fields(single):
+            values = getattr(single, field.name), getattr(found, field.name)
+            assert np.array_equal(*values), field.name
+    assert sum(map(bool, rounds)) > len(rounds) // 5

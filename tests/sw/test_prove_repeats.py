@@ -1,19 +1,28 @@
 """Repeats that the token-level run leaves out: the verdict and all counts stay the same."""
 
 import dataclasses
+import itertools
 import random
 
 import numpy as np
 import pytest
 
+from hw.arch.config import named
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.words.pmu_word import Level, TokenSource
+from hw.numeric.formats import bf16
+from sw.compiler import compile_kernel
+from sw.fabric.nets import find_nets
+from sw.kernels.silu import silu
 from sw.prove import prove
 from sw.prove.machine import Machine, Port
+from sw.prove.network import Network
 from sw.prove.packets import Packets, even_packets
 from sw.prove.pattern import Pattern
 from sw.prove.pcu_actors import Grid
+from sw.prove.pmu_actors import Engine
+from sw.prove.stream_packets import StreamPackets
 from tests.sw.chips import (
     TINY,
     agcu_changed,
@@ -292,3 +301,42 @@ def test_repeats_of_a_pattern_are_those_of_its_definition(seed):
         assert Pattern(length, (column,)).repeats(begin, period, most) == count
         found += count > 1
     assert found > 20
+
+
+def lines(rows):
+    """Program of element math whose two lines have nothing in common: blocks of rows, by turns."""
+    dims = {"M": rows, "N": 256}
+    return compile_kernel(silu, named["small"], dims=dims, dtype=bf16).parts[0].chip
+
+
+def run_of(program):
+    """The network of a program before its run."""
+    nets = find_nets(program)
+    return Network(program, nets, StreamPackets(program, nets))
+
+
+def test_each_line_that_nothing_connects_with_the_others_has_repeats_of_its_own():
+    few, many = compared(lines(480)), compared(lines(1920))
+    assert many[0].live and many[0].steps == few[0].steps
+    assert many[1].steps > 3 * few[1].steps
+
+
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [(lambda: lines(64), 2), (lambda: product(m=64, n=90, k=40, slots=5), 1)],
+    ids=["two lines", "product"],
+)
+def test_the_run_of_a_group_moves_no_part_of_another(make, count, monkeypatch):
+    network = run_of(make())
+    groups = network._groups()
+    assert sorted(map(id, itertools.chain(*groups))) == sorted(map(id, network._parts()))
+    ran = []
+    for group in groups:
+        others = {part for each in groups if each is not group for part in each}
+        before = {part: part.state() for part in others}
+        monkeypatch.setattr(network, "_groups", lambda group=group: [group])
+        network.run()
+        assert {part: part.state() for part in others} == before
+        ran.append(sum(isinstance(part, Engine) for part in group))
+    assert not any(actor.reasons() for actor in network.actors)
+    assert len([engines for engines in ran if engines]) == count
