@@ -17,25 +17,24 @@ from hw.numeric.formats import Format, bf16
 from sw.array_spec import arrays_of
 from sw.compiled import Compiled
 from sw.compiled_part import CompiledPart
-from sw.cost import predict
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
-from sw.passes.choices import constraints_of
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
-from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
-from sw.search.held_up import cycles_apart, held_up
-from sw.stages.recognised import recognised
+from sw.search.held_up import CLEAR, compared, held_up
 
 __all__ = ["compile_kernel"]
+
+#: Beginning of the note on a kernel that is divided so.
+_APART = "lane programs of their own instead of behind products"
 
 
 def compile_kernel(
@@ -83,27 +82,60 @@ def compile_kernel(
     whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
     texts = run_passes(KERNEL_PASSES, whole)
     known = known or KnownParts()
-    clear = next(_held_up(whole), None)
-    if clear is not None and (found := _without_chains(whole, place_seed, texts, known)):
-        return dataclasses.replace(found, notes=(*found.notes, clear))
-    compiled = _compiled(whole, place_seed, texts, known)
-    if clear is not None or not any(map(_may_be_held_up, compiled.parts)):
-        return compiled
-    found = _without_chains(whole, place_seed, texts, known)
-    if found is None or found.predicted_cycles >= compiled.predicted_cycles:
-        return compiled
-    note = (
-        f"lane programs of their own instead of behind products: "
-        f"{found.predicted_cycles:,} cycles predicted, not {compiled.predicted_cycles:,}"
-    )
-    return dataclasses.replace(found, notes=(*found.notes, note))
+    forms = [_Form(whole, texts)]
+    if held_up(whole.division, config, schedule):
+        forms += _without_chains(whole, texts)
+    if len(forms) == 1:
+        return _compiled(forms[0], place_seed, known)
+    divisions = forms[0].whole.division, forms[1].whole.division
+    behind, apart = compared(*divisions, config, schedule) or (1.0, 1.0)
+    if CLEAR * behind <= apart:
+        return _compiled(forms[0], place_seed, known)
+    if CLEAR * apart <= behind:
+        with contextlib.suppress(BadInputError):
+            found = _compiled(forms[1], place_seed, known)
+            cycles = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
+            return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
+    return _faster(forms, place_seed, known)
 
 
-def _compiled(
-    whole: Compilation, place_seed: int, texts: Mapping[str, str], known: KnownParts
-) -> Compiled:
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """A division of a kernel into parts, and the texts of the passes to it."""
+
+    whole: Compilation
+    texts: Mapping[str, str]
+
+
+def _without_chains(whole: Compilation, texts: Mapping[str, str]) -> Iterator[_Form]:
+    """The kernel without lane programs behind products; nothing if that is refused.
+
+    The PCUs of such a program are missing from the product's grid, but its values pass through
+    memory otherwise.
+    """
+    other = copy.copy(whole)
+    other.chains = False
+    with contextlib.suppress(BadInputError):
+        again = run_passes(KERNEL_PASSES[-1:], other)
+        yield _Form(other, {**texts, **again})
+
+
+def _faster(forms: Sequence[_Form], place_seed: int, known: KnownParts) -> Compiled:
+    """The form of fewer predicted cycles; the first if they are equal, or the other is refused."""
+    compiled = _compiled(forms[0], place_seed, known)
+    try:
+        found = _compiled(forms[1], place_seed, known)
+    except BadInputError:
+        return compiled
+    if found.predicted_cycles >= compiled.predicted_cycles:
+        return compiled
+    cycles = f"{found.predicted_cycles:,} cycles predicted, not {compiled.predicted_cycles:,}"
+    return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
+
+
+def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
     """The parts of a division, compiled unless they are known."""
-    config, division = whole.config, whole.division
+    whole, config, division = form.whole, form.whole.config, form.whole.division
     arrays = arrays_of(whole.program)
     memory = (*arrays, *division.intermediates)
     require_launches(division, arrays)
@@ -141,46 +173,8 @@ def _compiled(
         macs=sum(part.macs for part in parts),
         peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
         notes=tuple(_joined([part.notes for part in parts])),
-        texts=MappingProxyType({**texts, **_texts(parts)}),
+        texts=MappingProxyType({**form.texts, **_texts(parts)}),
     )
-
-
-def _without_chains(
-    whole: Compilation, place_seed: int, texts: Mapping[str, str], known: KnownParts
-) -> Compiled | None:
-    """The kernel without lane programs behind products; None if that is refused.
-
-    The PCUs of such a program are missing from the product's grid, but its values pass through
-    memory otherwise.
-    """
-    other = copy.copy(whole)
-    other.chains = False
-    with contextlib.suppress(BadInputError):
-        again = run_passes(KERNEL_PASSES[-1:], other)
-        return _compiled(other, place_seed, {**texts, **again}, known)
-    return None
-
-
-def _held_up(whole: Compilation) -> Iterator[str]:
-    """Why products are held up by the lane programs behind them, as far as that is clear."""
-    for part in whole.division.parts:
-        work = recognised(part.program, part.arrays, whole.config)
-        if isinstance(work, Product) and work.epilogue is not None and work.epilogue.chain:
-            with contextlib.suppress(BadInputError):
-                own = whole.schedule.within(part.program)
-                if found := held_up(work, whole.config, constraints_of(work, own)):
-                    yield found
-
-
-def _may_be_held_up(part: CompiledPart) -> bool:
-    """Whether a product with lane programs behind it takes longer than both would by themselves."""
-    plan, product = part.plan, part.product
-    if plan is None or part.fit is None or product is None:
-        return False
-    if product.epilogue is None or not product.epilogue.chain:
-        return False
-    apart = cycles_apart(product, plan.config)
-    return apart is not None and apart < predict(plan, part.fit)
 
 
 @contextlib.contextmanager

@@ -98,7 +98,31 @@ def require_fit(product: Product, config: ChipConfig, constraints: Constraints) 
     BadInputError
         As `parallel` does.
     """
-    next(_Search(product, config, constraints).fitting())
+    if not _fits(product, config, constraints):
+        next(_Search(product, config, constraints).fitting())
+
+
+def _fits(product: Product, config: ChipConfig, constraints: Constraints) -> bool:
+    """Whether one of the plans fits, those of few PCUs and short slabs first."""
+    _require_chip(product, config, constraints)
+    for first, slabs in plans_of(product, config, constraints):
+        if _lacks_pcus(first):
+            continue
+        for (a_slab, b_slab), resident in itertools.product(reversed(slabs), (True, False)):
+            plan = dataclasses.replace(first, a_slab=a_slab, b_slab=b_slab, resident=resident)
+            with contextlib.suppress(Unfit):
+                require_fields(plan)
+                fit(plan, _slots(plan, constraints))
+                return True
+    return False
+
+
+def _require_chip(product: Product, config: ChipConfig, constraints: Constraints) -> None:
+    """Refuse a PCU grid that no plan can have, and a chip with too few units for any plan."""
+    require_units(config)
+    require_chain(product, config)
+    require_streams(product, config)
+    require_grid(product, config, constraints)
 
 
 def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> int:
@@ -157,10 +181,7 @@ class _Search:
     """
 
     def __init__(self, product: Product, config: ChipConfig, constraints: Constraints) -> None:
-        require_units(config)
-        require_chain(product, config)
-        require_streams(product, config)
-        require_grid(product, config, constraints)
+        _require_chip(product, config, constraints)
         self._product, self._config, self._constraints = product, config, constraints
         self._tried = 0
         #: Refusals of the loops of plans, by the number of the plan.

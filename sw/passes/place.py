@@ -11,9 +11,9 @@ import functools
 import math
 import operator
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
@@ -25,8 +25,6 @@ from sw.fabric.netlist_check import check_netlist
 from sw.netlist import Netlist
 
 __all__ = ["Placement", "place"]
-
-_T = TypeVar("_T")
 
 #: Temperatures of the annealing, and moves per unit at each.
 _STEPS = 40
@@ -151,13 +149,46 @@ def _check_pins(netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place])
             )
 
 
+class _Net(NamedTuple):
+    """Net of an annealing.
+
+    Parameters
+    ----------
+    number : int
+    weight : float
+    one, two : int
+        Its units, if there are two.
+    ends : callable or None
+        Function from a list to what more units have there, as a tuple.
+    """
+
+    number: int
+    weight: float
+    one: int
+    two: int
+    ends: Callable[[list[int]], tuple[int, ...]] | None
+
+    @classmethod
+    def of(cls, number: int, units: tuple[int, ...], weight: float) -> _Net:
+        """Net of some units."""
+        one, two, *more = units
+        return cls(number, weight, one, two, operator.itemgetter(*units) if more else None)
+
+    def cost(self, rows: list[int], columns: list[int]) -> float:
+        """Cost where its units are in such rows and columns."""
+        ys, xs = (
+            self.ends(each) if self.ends else (each[self.one], each[self.two])
+            for each in (rows, columns)
+        )
+        return (max(ys) - min(ys) + max(xs) - min(xs)) * self.weight
+
+
 class _Annealing:
     """Annealing by swaps of two tiles of a kind with the Metropolis criterion."""
 
     def __init__(self, problem: _Problem, rng: random.Random) -> None:
         config = problem.config
         self._rng = rng
-        self._getrandbits = rng.getrandbits
         self._names = [name for name, _ in problem.units]
         self._kinds = [kind for _, kind in problem.units]
         self._at: list[Place] = [(0, 0)] * len(problem.units)
@@ -174,17 +205,16 @@ class _Annealing:
             for unit, kind in enumerate(self._kinds)
             if unit not in self._fixed and unit not in pins and len(self._free[kind]) > 1
         ]
-        # What a net's units have of a list, as a tuple.
-        self._ends = [operator.itemgetter(*ends) for ends, _ in problem.nets]
-        self._weights = [weight for _, weight in problem.nets]
-        self._of: list[list[int]] = [[] for _ in problem.units]
-        for index, (ends, _) in enumerate(problem.nets):
+        #: Per net its number, weight and units: two of them, or what they have of a list.
+        self._nets = [_Net.of(number, *each) for number, each in enumerate(problem.nets)]
+        self._of: list[list[_Net]] = [[] for _ in problem.units]
+        for net, (ends, _) in zip(self._nets, problem.nets, strict=True):
             for unit in ends:
-                self._of[unit].append(index)
-        self._of_both: dict[tuple[int, int], list[int]] = {}
+                self._of[unit].append(net)
+        self._of_both: dict[tuple[int, int], list[_Net]] = {}
         self._rows = [row for row, _ in self._at]
         self._columns = [column for _, column in self._at]
-        self._costs = self._costs_of(range(len(self._ends)))
+        self._costs = [net.cost(self._rows, self._columns) for net in self._nets]
 
     def _start(self, config: ChipConfig, pins: Mapping[int, Place]) -> None:
         for row in range(config.rows):
@@ -222,76 +252,75 @@ class _Annealing:
         if not self._movable:
             return
         moves = _MOVES * len(self._movable)
-        heat = self._first_heat()
+        # The initial temperature is the mean change of cost of random swaps.
+        tried = 4 * len(self._movable)
+        heat = max(self._move(tried, math.inf) / tried, 1e-6)
         cooling = _COOLEST ** (1 / (_STEPS - 1))
         for _ in range(_STEPS):
-            for _ in range(moves):
-                self._move(heat)
+            self._move(moves, heat)
             heat *= cooling
-        for _ in range(4 * moves):
-            self._move(0.0)
+        self._move(4 * moves, 0.0)
 
-    def _first_heat(self) -> float:
-        """Initial temperature: the mean change of cost of random swaps."""
-        changes = [abs(self._move(math.inf)) for _ in range(4 * len(self._movable))]
-        return max(sum(changes) / len(changes), 1e-6)
+    def _move(self, count: int, heat: float) -> float:
+        """Try so many swaps at a temperature; returns the sum of the changes, without signs.
 
-    def _move(self, heat: float) -> float:
-        unit = self._drawn(self._movable)
-        here, there = self._at[unit], self._drawn(self._free[self._kinds[unit]])
-        if here == there:
-            return 0.0
-        other = self._there[there]
-        nets = self._nets_of(unit, other)
-        rows, columns, known = self._rows, self._columns, self._costs
-        rows[unit], columns[unit] = there
-        if other is not None:
-            rows[other], columns[other] = here
-        costs = self._costs_of(nets)
-        change = sum(costs) - sum([known[index] for index in nets])
-        if change <= 0 or (heat > 0 and self._rng.random() < math.exp(-change / heat)):
-            for index, cost in zip(nets, costs):
-                known[index] = cost
-            self._at[unit], self._there[there], self._there[here] = there, unit, other
+        It is the innermost loop of a compilation's longest pass: it calls little.
+        """
+        bits, random, exp = self._rng.getrandbits, self._rng.random, math.exp
+        movable, units = self._movable, len(self._movable)
+        unit_bits = units.bit_length()
+        tiles_of = (self._free.get(kind, []) for kind in self._kinds)
+        choices = [(tiles, len(tiles), len(tiles).bit_length()) for tiles in tiles_of]
+        at, where, known = self._at, self._there, self._costs
+        rows, columns, of, of_both = self._rows, self._columns, self._of, self._of_both
+        total = 0.0
+        for _ in range(count):
+            # What `random.choice` draws, without its calls.
+            while (drawn := bits(unit_bits)) >= units:
+                pass
+            unit = movable[drawn]
+            tiles, several, tile_bits = choices[unit]
+            while (drawn := bits(tile_bits)) >= several:
+                pass
+            here, there = at[unit], tiles[drawn]
+            if here == there:
+                continue
+            other = where[there]
+            nets = of[unit]
+            rows[unit], columns[unit] = there
             if other is not None:
-                self._at[other] = here
-            return change
-        rows[unit], columns[unit] = here
-        if other is not None:
-            rows[other], columns[other] = there
-        return change
+                nets = of_both.get((unit, other)) or self._of_two(unit, other)
+                rows[other], columns[other] = here
+            costs, new, old = [], 0.0, 0.0
+            for number, weight, one, two, ends in nets:
+                if ends is None:
+                    high, wide = rows[one] - rows[two], columns[one] - columns[two]
+                    cost = (abs(high) + abs(wide)) * weight
+                else:
+                    ys, xs = ends(rows), ends(columns)
+                    cost = (max(ys) - min(ys) + max(xs) - min(xs)) * weight
+                costs.append(cost)
+                new += cost
+                old += known[number]
+            change = new - old
+            total += abs(change)
+            if change <= 0 or (heat > 0 and random() < exp(-change / heat)):
+                for net, cost in zip(nets, costs):
+                    known[net[0]] = cost
+                at[unit], where[there], where[here] = there, unit, other
+                if other is not None:
+                    at[other] = here
+                continue
+            rows[unit], columns[unit] = here
+            if other is not None:
+                rows[other], columns[other] = there
+        return total
 
-    def _drawn(self, values: Sequence[_T]) -> _T:
-        # What `random.choice` draws, without its calls.
-        count = len(values)
-        bits = count.bit_length()
-        index = self._getrandbits(bits)
-        while index >= count:
-            index = self._getrandbits(bits)
-        return values[index]
-
-    def _nets_of(self, unit: int, other: int | None) -> Sequence[int]:
-        """Nets of one unit or of two, in order."""
-        if other is None:
-            return self._of[unit]
-        found = self._of_both.get((unit, other))
-        if found is None:
-            found = self._of_both[unit, other] = sorted({*self._of[unit], *self._of[other]})
+    def _of_two(self, unit: int, other: int) -> list[_Net]:
+        """Nets of one unit or of another, in order."""
+        nets = {net.number: net for net in (*self._of[unit], *self._of[other])}
+        found = self._of_both[unit, other] = [nets[number] for number in sorted(nets)]
         return found
-
-    def _costs_of(self, nets: Iterable[int]) -> list[float]:
-        every, rows, columns, weights = self._ends, self._rows, self._columns, self._weights
-        costs = []
-        for index in nets:
-            ends = every[index]
-            ys, xs = ends(rows), ends(columns)
-            if len(ys) == 2:
-                (top, bottom), (left, right) = ys, xs
-                span = abs(top - bottom) + abs(left - right)
-            else:
-                span = max(ys) - min(ys) + max(xs) - min(xs)
-            costs.append(span * weights[index])
-        return costs
 
 
 def _tree_weight(ends: int) -> float:

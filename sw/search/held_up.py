@@ -1,25 +1,24 @@
-"""Lane programs behind a product, or in parts of their own: comparison by the cost model."""
+"""Lane programs behind products, or in parts of their own: comparison by the cost model."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
+import contextlib
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
-from hw.numeric.formats import Format
+from sw.language import Schedule
+from sw.parts.part import Division, Part
+from sw.passes.choices import constraints_of
 from sw.passes.parallel import estimate
 from sw.passes.stage import Product
-from sw.search.constraints import Constraints
+from sw.search.alone import START, elements_alone, product_alone
+from sw.stages.recognised import pipelines_of, recognised
+from sw.stages.region import Region
 
-__all__ = ["cycles_apart", "held_up"]
+__all__ = ["CLEAR", "compared", "cycles_apart", "held_up"]
 
-#: Ratio of cycles from which on the comparison is clear, which no error of the model turns.
-_CLEAR = 1.125
-#: Cycles that one more launch takes, about.
-_LAUNCH = 500
-#: Products alone whose cycles are remembered.
-_REMEMBERED = 64
+#: Ratio of cycles from which on a comparison is clear, which no error of the model turns.
+CLEAR = 1.125
 
 
 def cycles_apart(product: Product, config: ChipConfig) -> int | None:
@@ -36,56 +35,87 @@ def cycles_apart(product: Product, config: ChipConfig) -> int | None:
     epilogue = product.epilogue
     assert epilogue is not None
     sent = epilogue.sent[1]
-    bare = dataclasses.replace(product, out=sent, epilogue=None)
-    sizes = (bare.m, bare.n, bare.k, bare.segments, bare.a_along_k, bare.b_along_k)
-    cycles = _alone(_Alone(config, (bare.fmt, bare.b_fmt, bare.out), sizes, bare))
+    cycles = product_alone(product, config, sent)
     if cycles is None:
         return None
-    elements = product.m * product.n
-    lanes = config.pcu.lanes * max(1, config.pcu_count // len(epilogue.chain))
     loaded = sent.bits + sum(epilogue.inputs[each].type.format.bits for each in epilogue.tiles)
-    bits = config.agcu.count * config.width_bits
-    return cycles + round(elements * max(1 / lanes, loaded / bits, product.out.bits / bits))
+    elements, stored = product.m * product.n, product.out.bits
+    return cycles + round(elements_alone(config, elements, len(epilogue.chain), loaded, stored))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Alone:
-    """All that the cycles of a product alone depend on; the product has more names."""
-
-    config: ChipConfig
-    formats: tuple[Format, ...]
-    sizes: tuple[int, ...]
-    product: Product = dataclasses.field(compare=False)
-
-
-@functools.lru_cache(maxsize=_REMEMBERED)
-def _alone(case: _Alone) -> int | None:
-    try:
-        return estimate(case.product, case.config, Constraints())
-    except BadInputError:
-        return None
-
-
-def held_up(product: Product, config: ChipConfig, constraints: Constraints) -> str | None:
-    """Why lane programs had better not stand behind a product; None if that is not clear.
+def held_up(division: Division, config: ChipConfig, schedule: Schedule) -> bool:
+    """Whether a product with lane programs behind it takes longer than both would by themselves.
 
     Parameters
     ----------
-    product : Product
-        With a chain of lane programs.
+    division : Division
     config : ChipConfig
-    constraints : Constraints
-
-    Raises
-    ------
-    BadInputError
-        If no plan fits.
+    schedule : Schedule
+        Choices for the kernel.
     """
-    apart = cycles_apart(product, config)
-    behind = estimate(product, config, constraints)
-    if apart is None or behind < _CLEAR * (apart + _LAUNCH):
-        return None
-    return (
-        f"lane programs of their own instead of behind products: `{product.c}` takes about "
-        f"{apart:,} cycles by the cost model, not {behind:,}"
-    )
+    for part in division.parts:
+        work = recognised(part.program, part.arrays, config)
+        if isinstance(work, Product) and work.epilogue is not None and work.epilogue.chain:
+            with contextlib.suppress(BadInputError):
+                own = constraints_of(work, schedule.within(part.program))
+                apart = cycles_apart(work, config)
+                if apart is not None and apart < estimate(work, config, own):
+                    return True
+    return False
+
+
+def compared(
+    first: Division, other: Division, config: ChipConfig, schedule: Schedule
+) -> tuple[float, float] | None:
+    """Estimated cycles of the parts that only one of two divisions has, of each division.
+
+    Parameters
+    ----------
+    first, other : Division
+        Of one kernel.
+    config : ChipConfig
+    schedule : Schedule
+        Choices for the kernel.
+
+    Returns
+    -------
+    (float, float) or None
+        None if there is no estimate of one of these parts.
+    """
+    one = _cycles_beside(other, first, config, schedule)
+    two = _cycles_beside(first, other, config, schedule)
+    return None if one is None or two is None else (one, two)
+
+
+def _cycles_beside(
+    known: Division, division: Division, config: ChipConfig, schedule: Schedule
+) -> float | None:
+    """Estimated cycles of the parts of a division that a known one lacks."""
+    images = {(each.program, each.arrays) for each in known.parts}
+    total = 0.0
+    for part in division.parts:
+        if (part.program, part.arrays) not in images:
+            cycles = _part_cycles(part, config, schedule)
+            if cycles is None:
+                return None
+            total += sum(_launch_cycles(cycles, launch.repeat) for launch in part.launches)
+    return total
+
+
+def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float | None:
+    """Estimated cycles of one iteration of a part."""
+    work = recognised(part.program, part.arrays, config)
+    try:
+        if isinstance(work, Product):
+            return estimate(work, config, constraints_of(work, schedule.within(part.program)))
+        if isinstance(work, Region):
+            pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
+            return START + pipeline.cycles if pipeline.cycles else None
+    except BadInputError:
+        pass
+    return None
+
+
+def _launch_cycles(once: float, repeat: int) -> float:
+    """Cycles of a launch: its iterations start and end together."""
+    return once + (repeat - 1) * max(once - START, 0.0)

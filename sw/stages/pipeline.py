@@ -49,7 +49,8 @@ class Pipeline:
     macs_issued : int
         Multiply-accumulates of its products, with those on padding and of hidden keys.
     cycles : float
-        Estimate by which pipelines of one kind are compared, if there is one.
+        Estimate by which pipelines of one kind are compared, without those of a start; 0 if there
+        is none.
     """
 
     graph: StageGraph

@@ -20,7 +20,7 @@ from sw.prologue.lane_chains import packet_elements
 from sw.stages.region import Region
 from sw.timing.prediction import LATENCY
 
-__all__ = ["ElementBlocks", "element_blocks"]
+__all__ = ["ElementBlocks", "block_cycles", "element_blocks"]
 
 #: Elements of a slot: large enough for whole bursts, small enough to begin soon.
 _SLOT_ELEMENTS = 2048
@@ -115,7 +115,7 @@ def element_blocks(
         for matrix in _matrices(region, arrays, tensors, packet)
         for each in _cut(matrix, packet, lines, copies, most)
     ]
-    cycles = [_cycles(each, region, config, copies) for each in choices]
+    cycles = [block_cycles(each, region, config, copies) for each in choices]
     limit = _SLOWER * min(cycles)
     near = [each for each in zip(cycles, choices, strict=True) if each[0] <= limit]
     first = near[0][1]
@@ -169,8 +169,17 @@ def _cut(
             yield ElementBlocks(arrays, packet, wide, whole, across, down, used, by_columns)
 
 
-def _cycles(blocks: ElementBlocks, region: Region, config: ChipConfig, copies: int) -> float:
-    """Cycles of a line: of its chains, of its loads, of its stores."""
+def block_cycles(blocks: ElementBlocks, region: Region, config: ChipConfig, copies: int) -> float:
+    """Cycles of the first line, without those of a start: of its chains, of its loads, its stores.
+
+    Parameters
+    ----------
+    blocks : ElementBlocks
+    region : Region
+    config : ChipConfig
+    copies : int
+        Chains of a line.
+    """
     down, across = blocks.counts(0)
     boxes = down * across
     lanes = blocks.packets / copies * blocks.packet / config.pcu.lanes

@@ -7,6 +7,7 @@ same turn, so they leave in the order in which a box of the result is stored.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
@@ -18,7 +19,7 @@ from sw.epilogue.collector import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
-from sw.stages.elements.element_blocks import element_blocks
+from sw.stages.elements.element_blocks import block_cycles, element_blocks
 from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -85,12 +86,14 @@ class _Builder:
             for number, (value, tensor) in enumerate(self.region.outputs.items()):
                 self._output(line, number, tensor, chains.results(value))
         count = f"{self.lines * self.copies} chains of {len(self.codes)} PCUs"
-        return self.parts.done(
+        whole = self.parts.done(
             f"{count}, {blocks.down} x {blocks.across} blocks of {blocks.rows} x {blocks.columns}, "
             f"packets of {blocks.packet}",
             blocks.rows,
             blocks.columns,
         )
+        cycles = block_cycles(blocks, self.region, self.parts.config, self.copies)
+        return dataclasses.replace(whole, cycles=cycles)
 
     def _boxes(self, line: int, tensor: str) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
         """Descriptor and launch argument of a line's blocks, and the loops over them."""

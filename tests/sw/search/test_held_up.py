@@ -1,56 +1,126 @@
 """Lane programs behind a product or by themselves: where the cost model decides, no run does."""
 
+import copy
+
 import pytest
 
 from hw.arch.config import AgcuConfig, ChipConfig, named
 from hw.numeric.formats import bf16
+from sim.cli.settings import default_sizes
+from sw import compiler
 from sw.compiler import compile_kernel
+from sw.kernels.decoder_layer import decoder_layer
 from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.linear_gelu import linear_gelu
 from sw.language import Schedule
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.pass_driver import run_passes
-from sw.search.constraints import Constraints
-from sw.search.held_up import cycles_apart, held_up
+from sw.passes.stage import Product
+from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
 from sw.stages.recognised import recognised
 
 MESH = ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=4))
 LINEAR = {"M": 256, "K": 256, "N": 256}
 GATED = {"M": 256, "D": 256, "F": 256}
+LAYER = default_sizes(decoder_layer)
 
 
-def chained(kernel, dims, config):
-    """The product of a kernel that has lane programs behind it."""
+def divisions(kernel, dims, config):
+    """Divisions of a kernel with lane programs behind products, and without."""
     whole = Compilation(kernel, config, dims, bf16, None, {}, Schedule(), None)
     run_passes(KERNEL_PASSES, whole)
-    every = (recognised(each.program, each.arrays, config) for each in whole.division.parts)
-    (product,) = (each for each in every if each.epilogue is not None)
-    return product
+    other = copy.copy(whole)
+    other.chains = False
+    run_passes(KERNEL_PASSES[-1:], other)
+    return whole.division, other.division
+
+
+#: Kernel, sizes, chip; whether lane programs may hold a product up; which form is clearly faster.
+CASES = {
+    "gated 512x512x2048, large": (
+        *(gated_mlp, {"M": 512, "D": 512, "F": 2048}, named["large"]),
+        *(True, "apart"),
+    ),
+    "gated 256, large": (gated_mlp, GATED, named["large"], True, "apart"),
+    "gated 256, small": (gated_mlp, GATED, named["small"], True, None),
+    "linear, mesh": (linear_gelu, LINEAR, MESH, False, "behind"),
+    "layer, tiny": (decoder_layer, LAYER, named["tiny"], True, "apart"),
+    "layer, large": (decoder_layer, LAYER, named["large"], True, "apart"),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_form_that_is_clearly_faster_is_found(case):
+    kernel, dims, config, may_be, faster = case
+    with_chains, without = divisions(kernel, dims, config)
+    assert held_up(with_chains, config, Schedule()) == may_be
+    behind, apart = compared(with_chains, without, config, Schedule())
+    found = "behind" if CLEAR * behind <= apart else "apart" if CLEAR * apart <= behind else None
+    assert found == faster
+
+
+def test_parts_of_both_divisions_are_not_counted():
+    config = named["large"]
+    one, other = divisions(gated_mlp, GATED, config)
+    assert compared(one, one, config, Schedule()) == (0, 0)
+    behind, apart = compared(one, other, config, Schedule())
+    (product,) = (
+        work
+        for part in one.parts
+        if isinstance(work := recognised(part.program, part.arrays, config), Product)
+        and work.epilogue is not None
+    )
+    # The product, and its lane programs in a launch of their own.
+    assert cycles_apart(product, config) < apart < behind
+    assert compared(other, one, config, Schedule()) == (apart, behind)
+
+
+def test_a_part_without_an_estimate_leaves_the_comparison_open(monkeypatch):
+    one, other = divisions(gated_mlp, GATED, named["large"])
+    monkeypatch.setattr("sw.search.held_up._part_cycles", lambda *_: None)
+    assert compared(one, other, named["large"], Schedule()) is None
+
+
+def counted(monkeypatch):
+    """Whether the forms that are compiled have lane programs behind products."""
+    found, compiled = [], compiler._compiled
+
+    def noted(form, *arguments):
+        found.append(form.whole.chains)
+        return compiled(form, *arguments)
+
+    monkeypatch.setattr(compiler, "_compiled", noted)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("kernel", "dims", "config", "clear"),
+    ("kernel", "dims", "config", "forms"),
     [
-        (gated_mlp, {"M": 512, "D": 512, "F": 2048}, named["large"], True),
-        (gated_mlp, GATED, named["large"], True),
-        (gated_mlp, GATED, named["small"], False),
-        (linear_gelu, LINEAR, MESH, False),
+        (decoder_layer, LAYER, named["small"], [False]),
+        (gated_mlp, GATED, named["small"], [True, False]),
+        (linear_gelu, LINEAR, named["small"], [True]),
     ],
-    ids=["512x512x2048-large", "256-large", "256-small", "linear_gelu-mesh"],
+    ids=["layer", "gated", "linear"],
 )
-def test_lane_programs_that_clearly_hold_a_product_up_are_found(kernel, dims, config, clear):
-    why = held_up(chained(kernel, dims, config), config, Constraints())
-    assert (why is not None) == clear
-    assert why is None or f"{cycles_apart(chained(kernel, dims, config), config):,} cycles" in why
+def test_a_form_that_is_clearly_slower_is_not_compiled(kernel, dims, config, forms, monkeypatch):
+    found = counted(monkeypatch)
+    notes = compile_kernel(kernel, config, dims=dims, dtype=bf16).notes
+    assert found == forms
+    assert any("by the cost model, not" in each for each in notes) == (forms == [False])
 
 
 @pytest.mark.slow
-def test_the_form_that_is_clearly_faster_is_faster_by_runs_with_a_clock(monkeypatch):
-    fast = compile_kernel(gated_mlp, named["large"], dims=GATED, dtype=bf16)
+@pytest.mark.parametrize(
+    ("kernel", "dims", "chip"),
+    [(gated_mlp, GATED, "large"), *((decoder_layer, LAYER, chip) for chip in ("small", "large"))],
+    ids=["gated, large", "layer, small", "layer, large"],
+)
+def test_the_form_that_is_clearly_faster_is_faster_by_runs_with_a_clock(
+    kernel, dims, chip, monkeypatch
+):
+    fast = compile_kernel(kernel, named[chip], dims=dims, dtype=bf16)
     assert "by the cost model" in fast.notes[-1]
-    monkeypatch.setattr("sw.compiler.held_up", lambda *_: None)
-    monkeypatch.setattr("sw.compiler._may_be_held_up", lambda part: False)
-    slow = compile_kernel(gated_mlp, named["large"], dims=GATED, dtype=bf16)
-    assert len(slow.parts) < len(fast.parts)
+    monkeypatch.setattr(compiler, "held_up", lambda *_: False)
+    slow = compile_kernel(kernel, named[chip], dims=dims, dtype=bf16)
     assert fast.predicted_cycles < slow.predicted_cycles
