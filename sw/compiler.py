@@ -17,6 +17,7 @@ from hw.numeric.formats import Format, bf16
 from sw.array_spec import arrays_of
 from sw.compiled import Compiled
 from sw.compiled_part import CompiledPart
+from sw.cost import predict
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.ir.verify import verify
@@ -29,7 +30,7 @@ from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
 from sw.prologue.computed_product import ComputedProduct
-from sw.search.held_up import CLEAR, compared, held_up
+from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
 
 __all__ = ["compile_kernel"]
 
@@ -121,8 +122,13 @@ def _without_chains(whole: Compilation, texts: Mapping[str, str]) -> Iterator[_F
 
 
 def _faster(forms: Sequence[_Form], place_seed: int, known: KnownParts) -> Compiled:
-    """The form of fewer predicted cycles; the first if they are equal, or the other is refused."""
+    """The form of fewer predicted cycles; the first if they are equal, or the other is refused.
+
+    The other one is compiled if a product of the first is held up as its plan has been chosen.
+    """
     compiled = _compiled(forms[0], place_seed, known)
+    if not any(map(_is_held_up, compiled.parts)):
+        return compiled
     try:
         found = _compiled(forms[1], place_seed, known)
     except BadInputError:
@@ -175,6 +181,17 @@ def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
         notes=tuple(_joined([part.notes for part in parts])),
         texts=MappingProxyType({**form.texts, **_texts(parts)}),
     )
+
+
+def _is_held_up(part: CompiledPart) -> bool:
+    """Whether a product with lane programs behind it takes longer than both would by themselves."""
+    plan, product = part.plan, part.product
+    if plan is None or part.fit is None or product is None:
+        return False
+    if product.epilogue is None or not product.epilogue.chain:
+        return False
+    apart = cycles_apart(product, plan.config)
+    return apart is not None and apart < predict(plan, part.fit)
 
 
 @contextlib.contextmanager
