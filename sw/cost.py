@@ -14,7 +14,7 @@ from sw.epilogue.collector import MERGED
 from sw.passes.fit import Fit, b_shares, column_parts, pieces
 from sw.passes.plan import Plan, fewest_rows, spread
 
-__all__ = ["LATENCY", "SLACK", "least", "predict", "rough"]
+__all__ = ["LATENCY", "SLACK", "box_cycles", "least", "predict", "rough"]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
@@ -50,7 +50,19 @@ def _row_cycles(config: ChipConfig, row_bytes: int, length: int) -> float:
     return max(beats, (LATENCY + beats) / (config.agcu.outstanding + 1))
 
 
-def _box_cycles(config: ChipConfig, fmt: Format, elements: int, rows: int, length: int) -> float:
+def box_cycles(config: ChipConfig, fmt: Format, elements: int, rows: int, length: int) -> float:
+    """Cycles of a box.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    fmt : Format
+    elements : int
+        Of a row of the box.
+    rows : int
+    length : int
+        Elements of a row of the tensor.
+    """
     size = fmt.bits // 8
     return max(float(_COMMAND), rows * _row_cycles(config, elements * size, length * size))
 
@@ -151,9 +163,9 @@ def _shares(
         own = max(own, merged * plan.held_rows * plan.lane_cycles)
     return _Shares(
         groups=groups,
-        a=_box_cycles(config, product.fmt, *a_box),
-        b=_box_cycles(config, product.fmt, *b_box),
-        c=rows * _box_cycles(config, product.out, *c_box),
+        a=box_cycles(config, product.fmt, *a_box),
+        b=box_cycles(config, product.fmt, *b_box),
+        c=rows * box_cycles(config, product.out, *c_box),
         # A PMU takes one vector per cycle, however many AGCUs send to it.
         a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
         b_writes=plan.b_bytes / plan.vector_bytes,
@@ -170,7 +182,7 @@ def _side_cycles(plan: Plan) -> float:
         return 0.0
     formats = [product.epilogue.inputs[each].type.format for each in product.epilogue.tiles]
     boxes = (
-        _box_cycles(plan.config, form, plan.box_columns(form), plan.rows, product.n)
+        box_cycles(plan.config, form, plan.box_columns(form), plan.rows, product.n)
         for form in formats
     )
     return sum(boxes) * plan.row_par / plan.config.agcu.count

@@ -14,33 +14,37 @@ from collections.abc import Iterator, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
-from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.epilogue.collector import MERGED, result_writers
 from sw.lane_codes.lane_code import LaneCode
-from sw.lane_codes.lane_codes import lane_codes
 from sw.language import Schedule
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit, require_fields, unfit
 from sw.passes.fit import Fit, column_parts, needed_buffers, pieces
 from sw.passes.plan import Plan
+from sw.prologue.computed_cycles import (
+    cycles_as_parts,
+    memory_cycles,
+    operand_codes,
+    operand_streams,
+    overlaps,
+)
 from sw.prologue.computed_product import ComputedProduct, Operand
 from sw.prologue.lane_chains import LaneChains, packet_elements
 from sw.prologue.operand_inputs import OperandInputs
+from sw.search.alone import START
 from sw.search.candidates import plans_of, require_grid
 from sw.search.constraints import Constraints
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.product_graph import product_graph
-from sw.stages.region import Part
 from sw.stages.stage_graph import Load, Socket
 
 __all__ = ["computed_pipelines"]
 
-#: Cycles from a launch to the first box, and from the last sums to the end, roughly.
-_START = 256
-#: Cycles of a row that is loaded by number, at least.
-_ROW_CYCLES = 8
+#: Share of the cycles of parts that an image takes at most: the waits of its stages for one another
+#: are not in its estimate.
+_GAIN = 15 / 16
 
 
 def computed_pipelines(
@@ -61,13 +65,13 @@ def computed_pipelines(
     name : str
         The kernel.
     constraints : Constraints or None
-        On the product, by a schedule; None: only pipelines that take no more cycles than parts
-        would, by the same estimate.
+        On the product, by a schedule; None: only pipelines that are faster than parts would be, by
+        the same estimate.
 
     Raises
     ------
     BadInputError
-        If none fits, or none is as fast as parts would be by the same estimate; and if no plan has
+        If none fits, or none is faster than parts would be by the same estimate; and if no plan has
         the PCU grid of the constraints.
     ProgramError
         At a node that no lane program computes.
@@ -77,7 +81,7 @@ def computed_pipelines(
         refused = unfit("`pcu.lanes`", "be at least 2 for a computed operand", 0)
         return fitting([refused], name)
     if constraints is None:
-        most = _alone(work, config)
+        most = _GAIN * cycles_as_parts(work, config)
         constraints = constraints_of(work.product, Schedule())
     return fitting(_candidates(work, arrays, config, constraints, most), name)
 
@@ -103,7 +107,7 @@ def _candidates(
         yield unfit("`row_par` of a product of computed tiles", "be 1", constraints.row_par or 1)
         return
     require_grid(work.product, config, constraints)
-    codes = tuple(_codes(each, config) for each in work.operands)
+    codes = tuple(operand_codes(each, config) for each in work.operands)
     pcus = 1 + sum(map(len, codes))
     if pcus > config.pcu_count:
         rule = f"be at most {config.pcu_count}"
@@ -119,7 +123,7 @@ def _candidates(
         yield unfit("Columns of a pass over computed tiles", f"be {terms} times a number", wide)
         return
     problem: Unfit | None = None
-    best: dict[tuple[int, int, bool], _Choice] = {}
+    best: dict[tuple[int, int, int, bool], _Choice] = {}
     for plan in _plans(work, config, dataclasses.replace(constraints, row_par=1), most):
         try:
             require_fields(plan)
@@ -127,7 +131,7 @@ def _candidates(
             problem = problem or error
             continue
         for choice in _choices(work, codes, _levelled(work, plan), most):
-            key = (plan.col_par, choice.parts * choice.copies, plan.resident)
+            key = (plan.col_par, choice.parts, choice.copies, plan.resident)
             if key not in best or choice.cycles < best[key].cycles:
                 best[key] = choice
     for choice in sorted(best.values(), key=lambda each: each.cycles):
@@ -142,24 +146,12 @@ def _candidates(
     yield problem or unfit("Plans of a product of computed tiles", "be at least 1", 0)
 
 
-def _codes(operand: Operand, config: ChipConfig) -> tuple[LaneCode, ...]:
-    """Chain of lane programs of one phase each, with columns on lanes."""
-    region = operand.region
-    return lane_codes(
-        region.nodes,
-        {name: each.type for name, each in region.inputs.items()},
-        dict.fromkeys(region.outputs, operand.array.format),
-        lane_axis=1,
-        phases=1,
-        function_bits=config.pcu.function_bits,
-    )
-
-
 def _plans(
     work: ComputedProduct, config: ChipConfig, constraints: Constraints, most: float
 ) -> Iterator[Plan]:
     """Plans of at most so many cycles with one row group and equal slabs, none of them padding."""
-    for first, slabs in plans_of(work.product, config, constraints):
+    # A slab is multiplied behind its element math, so short ones may be the best.
+    for first, slabs in plans_of(work.product, config, constraints, slabs=MAX_BOX):
         if first.grid_cycles > most:
             continue
         for a_slab, b_slab in slabs:
@@ -191,27 +183,32 @@ def _choices(
     work: ComputedProduct, codes: tuple[tuple[LaneCode, ...], ...], plan: Plan, limit: float
 ) -> Iterator[_Choice]:
     """Numbers of chains with which a plan takes at most so many cycles, as estimated."""
-    config, product = plan.config, work.product
+    config = plan.config
     chains = [
         (operand, code, slot, boxes)
-        for slot, boxes, name in _streams(work, plan)
+        for slot, boxes, name in operand_streams(work, plan)
         for operand, code in zip(work.operands, codes, strict=True)
         if operand.array.name == name
     ]
     pcus = sum(len(code) for _, code, _, _ in chains)
-    moved = product.m * product.n * product.out.bits / 8
-    moved += sum(boxes * slot.elements * _bytes(operand) for operand, _, slot, boxes in chains)
-    memory = moved / (config.agcu.count * config.width_bits // 8)
-    # What is read again is multiplied behind the last box.
+    # What is read again is multiplied behind the last box, as the last slab is.
     again = max(plan.passes // plan.together, plan.panel_reads if plan.resident else 1)
-    tail = plan.grid_cycles / plan.row_blocks * (1 - 1 / again)
-    least = max(plan.grid_cycles, memory + tail) + _START
+    block = plan.grid_cycles / plan.row_blocks
+    tail = block * (1 - 1 / again) + block / again / plan.a_slabs
     most = max(boxes * slot.elements for _, _, slot, boxes in chains) / config.pcu.lanes
     first = max(slot.elements for _, _, slot, _ in chains) / config.pcu.lanes
     for parts, copies in itertools.product((1, 2), range(1, MERGED + 1)):
         count = parts * copies
-        cycles = max(least + first / count, most / count + tail + _START)
-        if cycles > limit or plan.col_par + pcus * count > config.pcu_count:
+        if plan.col_par + pcus * count > config.pcu_count:
+            continue
+        loaded, memory = memory_cycles(work, plan, parts)
+        lanes = most / count
+        if overlaps(work, plan):
+            begin = loaded + first / count
+            cycles = max(begin + plan.grid_cycles, lanes + tail, memory + tail) + START
+        else:
+            cycles = max(lanes, memory) + plan.grid_cycles + START
+        if cycles > limit:
             continue
         if all(_in_turn(parts, copies, plan, *chain[:3]) for chain in chains):
             yield _Choice(plan, parts, copies, cycles)
@@ -238,47 +235,6 @@ def _halves(slot: OperandSlot, operand: Operand) -> bool:
     rows, columns = operand.array.shape
     extents = (rows, columns) if slot.along_k else (columns, rows)
     return slot.halves(*extents) and not slot.box()[1] % 2
-
-
-def _bytes(operand: Operand) -> int:
-    """Bytes that are loaded for an element; rows by number come from the chip."""
-    return sum(
-        source.type.format.bits // 8
-        for source in operand.region.inputs.values()
-        if source.part is Part.BLOCK and source.tensor not in operand.gathered
-    )
-
-
-def _alone(work: ComputedProduct, config: ChipConfig) -> float:
-    """Estimated cycles of the operands and of the product as parts, each on the whole chip."""
-    product, agcus, vector = work.product, config.agcu.count, config.width_bits // 8
-    stored = product.m * product.n * product.out.bits / 8
-    loaded, cycles = 0.0, 0.0
-    for operand in work.operands:
-        code = _codes(operand, config)
-        rows, columns = operand.array.shape
-        size, elements = operand.array.format.bits / 8, rows * columns
-        # Gathered rows are a part of their own, which stores them.
-        gathers = len(operand.gathered)
-        boxes = rows * ceil_div(columns, MAX_BOX)
-        cycles += gathers * max(boxes * _ROW_CYCLES, elements * size / vector) / agcus
-        moved = elements * (_bytes(operand) + size * (1 + gathers)) / (agcus * vector)
-        cycles += max(elements / (config.pcu.lanes * max(1, config.pcu_count // len(code))), moved)
-        cycles += _START * (1 + gathers)
-        loaded += elements * size
-    macs = product.m * product.n * product.k / config.peak_macs_per_cycle(product.fmt.bits)
-    return cycles + max(macs, (loaded + stored) / (agcus * vector)) + _START
-
-
-def _streams(work: ComputedProduct, plan: Plan) -> Iterator[tuple[OperandSlot, int, str]]:
-    """Streams of operands to buffers: their slots, the number of boxes, and the tensor."""
-    product = work.product
-    blocks = plan.row_blocks * plan.a_slabs
-    a = plan.a_slot, blocks * (1 if plan.resident else plan.panel_reads), product.a
-    b = plan.b_slot, blocks * plan.col_blocks, product.b
-    yield a
-    if a != b:
-        yield b
 
 
 def _build(

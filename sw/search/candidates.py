@@ -18,6 +18,9 @@ from sw.search.constraints import Constraints
 
 __all__ = ["no_plan", "plans_of", "require_grid"]
 
+#: Lengths of slabs of an operand that are tried.
+_SLABS = 5
+
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
     return BadInputError(
@@ -114,35 +117,40 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
 
 
 def plans_of(
-    product: Product, config: ChipConfig, constraints: Constraints
+    product: Product, config: ChipConfig, constraints: Constraints, slabs: int = _SLABS
 ) -> Iterator[tuple[Plan, list[tuple[int, int]]]]:
     """Plans to try, by groups: one with the longest slabs, and the slabs of A and of B of all.
 
-    A grid whose passes end within a vector has more streams and longer stores, so it is tried if
-    its tiles take fewer cycles than those of all other grids.
+    Of each operand so many lengths of slabs are tried, the longest ones. A grid whose passes end
+    within a vector has more streams and longer stores, so it is tried if its tiles take fewer
+    cycles than those of all other grids.
     """
     grids = _grids(product, config, constraints)
     fewest: int | None = None
     for grid in grids:
         if not _paired(product, config, grid[1]):
-            for plan, slabs in _plans_on(grid, product, config, constraints):
+            for plan, each in _plans_on(grid, product, config, constraints, slabs):
                 fewest = min(plan.grid_cycles, fewest or plan.grid_cycles)
-                yield plan, slabs
+                yield plan, each
     for grid in grids:
         if _paired(product, config, grid[1]):
-            for plan, slabs in _plans_on(grid, product, config, constraints):
+            for plan, each in _plans_on(grid, product, config, constraints, slabs):
                 if fewest is None or plan.grid_cycles < fewest:
-                    yield plan, slabs
+                    yield plan, each
 
 
 def _plans_on(
-    grid: tuple[int, int], product: Product, config: ChipConfig, constraints: Constraints
+    grid: tuple[int, int],
+    product: Product,
+    config: ChipConfig,
+    constraints: Constraints,
+    most: int,
 ) -> Iterator[tuple[Plan, list[tuple[int, int]]]]:
     """The plans of `plans_of` on a PCU grid."""
     for shape, columns in _shapes(grid, product, config, constraints):
         lanes = config.width_bits // product.fmt.bits
         covers = ceil_div(product.adjacent, lanes)
-        for tiles, slabs in _slabs(covers, lanes, constraints).items():
+        for tiles, slabs in _slabs(covers, lanes, constraints, most).items():
             whole = tiles * product.segments, tiles, tiles
             plan = Plan(product, config, shape[0], grid[1], *shape[1:], *columns, *whole, True)
             if not _paired(product, config, grid[1]):
@@ -255,7 +263,9 @@ def _columns(
     return list(found.values())
 
 
-def _slabs(covers: int, lanes: int, constraints: Constraints) -> dict[int, list[tuple[int, int]]]:
+def _slabs(
+    covers: int, lanes: int, constraints: Constraints, lengths: int
+) -> dict[int, list[tuple[int, int]]]:
     """Candidates for the tiles of the sum, padded: of each, the tiles per slot of A and of B."""
     most = MAX_BOX // lanes
     found = {}
@@ -273,6 +283,6 @@ def _slabs(covers: int, lanes: int, constraints: Constraints) -> dict[int, list[
             whole = (
                 constraints.slots.get(name) == 1 and tiles <= most and constraints.sum_tile is None
             )
-            choices[name] = [tiles] if whole else divisors[:5]
+            choices[name] = [tiles] if whole else divisors[:lengths]
         found[tiles] = list(itertools.product(choices["a"], choices["b"]))
     return found

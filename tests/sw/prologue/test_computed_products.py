@@ -152,3 +152,25 @@ def test_a_chip_without_lanes_is_refused():
     assert "`pcu.lanes` must be at least 2" in refused(gda, config, M=64, N=40, C=5)
     with pytest.raises(BadInputError, match="lanes"):
         compile_kernel(gda, config, dims={"M": 64, "N": 40, "C": 5}, dtype=bf16)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("chip", ["small", "large"])
+@pytest.mark.parametrize("rows", [576, 640, 768])
+def test_slabs_are_as_short_as_of_other_sums(chip, rows):
+    """Of 36, 40 and 48 tiles, too: the five longest slabs have at least two or three tiles."""
+    cycles = {
+        each: compile_kernel(
+            gda, named[chip], dims={"M": each, "N": 64, "C": 16}, dtype=bf16
+        ).predicted_cycles
+        for each in (512, rows, 1024)
+    }
+    between = cycles[512] + (cycles[1024] - cycles[512]) * (rows - 512) / 512
+    assert cycles[rows] <= 1.005 * between
+
+
+def test_slabs_that_leave_room_for_two_slots_are_chosen():
+    """Lanes take as long whatever the slabs, of which a PMU holds one of 16 tiles."""
+    dims = {"M": 768, "N": 100, "C": 16}
+    (part,) = compile_kernel(gda, named["large"], dims=dims, dtype=bf16).parts
+    assert min(home.slots for home in part.homes.values()) > 1
