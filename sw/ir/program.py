@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 from sw.ir.nodes import Node
@@ -30,6 +31,14 @@ class Program:
     tensors: tuple[Tensor, ...]
     nodes: tuple[Node, ...]
     passes: tuple[str, ...] = ("trace",)
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.tensors, self.nodes, self.passes))
+
+    def __hash__(self) -> int:
+        # That of all its nodes, and a division looks programs up many times.
+        return self._hash
 
     def tensor(self, name: str) -> Tensor:
         """Return a tensor by its name.

@@ -71,7 +71,9 @@ def with_nodes(program: Program, nodes: tuple[ir.Node, ...]) -> Program:
             continue
         # What earlier parts have written is read only.
         role = each.type.role if each.name in stored else Role.IN
-        tensors.append(Tensor(each.name, dataclasses.replace(each.type, role=role)))
+        if role is not each.type.role:
+            each = Tensor(each.name, dataclasses.replace(each.type, role=role))
+        tensors.append(each)
     return dataclasses.replace(program, tensors=tuple(tensors), nodes=nodes)
 
 

@@ -7,6 +7,7 @@ loops they do not depend on. No result changes.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import fields
 from typing import Any
 
@@ -178,15 +179,16 @@ def _needed(nodes: tuple[ir.Node, ...]) -> set[str]:
                 makers[carry.name] = (start, last)
                 makers[result.name] = (carry,)
         elif isinstance(node, _PURE):
-            makers.update((each.name, node.operands) for each in node.results)
+            for each in node.results:
+                makers[each.name] = node.operands
         else:
-            wanted.extend(each.name for each in node.values)
+            wanted += [each.name for each in node.values]
     needed: set[str] = set()
     while wanted:
         name = wanted.pop()
         if name not in needed:
             needed.add(name)
-            wanted.extend(each.name for each in makers.get(name, ()) if isinstance(each, ir.Value))
+            wanted += [each.name for each in makers.get(name, ()) if isinstance(each, ir.Value)]
     return needed
 
 
@@ -196,16 +198,19 @@ def _live(nodes: tuple[ir.Node, ...], needed: set[str]) -> tuple[ir.Node, ...]:
     for node in nodes:
         if isinstance(node, ir.Loop):
             kept = [n for n, carry in enumerate(node.carries) if carry.name in needed]
-            node = node.replace(
-                operands=tuple(node.operands[n] for n in kept),
-                results=tuple(node.results[n] for n in kept),
-                carries=tuple(node.carries[n] for n in kept),
-                nexts=tuple(node.nexts[n] for n in kept),
-                nodes=_live(node.body, needed),
-            )
+            body = _live(node.body, needed)
+            if len(kept) < len(node.carries) or body is not node.body:
+                node = node.replace(
+                    operands=tuple(node.operands[n] for n in kept),
+                    results=tuple(node.results[n] for n in kept),
+                    carries=tuple(node.carries[n] for n in kept),
+                    nexts=tuple(node.nexts[n] for n in kept),
+                    nodes=body,
+                )
             if not node.body and not node.results:
                 continue
-        elif isinstance(node, _PURE) and not any(each.name in needed for each in node.results):
+        elif isinstance(node, _PURE) and needed.isdisjoint([each.name for each in node.results]):
             continue
         found.append(node)
-    return tuple(found)
+    same = len(found) == len(nodes) and all(map(operator.is_, found, nodes))
+    return nodes if same else tuple(found)
