@@ -60,6 +60,8 @@ class Fabric:
         Per node, the outputs that can take from it.
     outputs, sources : dict of ((row, column), Port) to int
         Numbers of the nodes.
+    off_track : list of frozenset of int
+        Per track, the outputs to links of other tracks.
     tracks : int
     streams : int
         Streams per AGCU into this network, and as many out of it.
@@ -95,6 +97,14 @@ class Fabric:
                 self._source(place, Link(side, stream))
         self.followers = [
             tuple(consumers[node.offered]) if node.offered else () for node in self.nodes
+        ]
+        self.off_track = [
+            frozenset(
+                number
+                for number, node in enumerate(self.nodes)
+                if isinstance(node.port, Link) and node.port.track != track
+            )
+            for track in range(self.tracks)
         ]
 
     def _source(self, place: Place, port: Port) -> None:

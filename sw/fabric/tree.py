@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from hw.arch.ports import Link
 from hw.arch.switch import MAX_PACKETS
@@ -121,7 +121,9 @@ class _Tree:
             raise NoPathError
         return found
 
-    def _tracks(self, sources: Sequence[tuple[int, int]], sinks: Sequence[int]) -> list[set[int]]:
+    def _tracks(
+        self, sources: Sequence[tuple[int, int]], sinks: Sequence[int]
+    ) -> Sequence[Set[int]]:
         """Links to exclude, one set per choice of track.
 
         Merged packets cannot change tracks, so the track must be chosen before the first path; an
@@ -131,15 +133,8 @@ class _Tree:
         ports = [nodes[sink].port for sink in sinks]
         needed = {port.track for port in ports if isinstance(port, Link)}
         if len(sources) == 1 or (len(sinks) == 1 and not needed):
-            return [set()]
-        return [
-            {
-                number
-                for number, node in enumerate(nodes)
-                if isinstance(node.port, Link) and node.port.track != track
-            }
-            for track in needed or range(self._fabric.tracks)
-        ]
+            return [frozenset()]
+        return [self._fabric.off_track[track] for track in needed or range(self._fabric.tracks)]
 
     def _try(
         self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, apart: bool

@@ -268,6 +268,9 @@ class _Negotiation:
         # A tiny random part breaks ties, or equal paths would be chosen again and again.
         self._own = [0.0 if node.arrived else 1.0 + 0.01 * rng.random() for node in fabric.nodes]
         self._history = [0.0] * count
+        #: Cost of each output that no net uses, and the outputs that nets use.
+        self._unused = self._own.copy()
+        self._used: set[int] = set()
         self._feeds: list[Feeds] = [{} for _ in tasks]
 
     def run(self, config: ChipConfig) -> list[Feeds]:
@@ -281,6 +284,7 @@ class _Negotiation:
             shared = [output for output, users in enumerate(self._users) if users > 1]
             for output in shared:
                 self._history[output] += _HISTORY * (self._users[output] - 1)
+                self._unused[output] = self._own[output] * (1.0 + self._history[output])
             todo = [
                 index
                 for index, feeds in enumerate(self._feeds)
@@ -302,15 +306,17 @@ class _Negotiation:
         )
 
     def _route(self, index: int, price: float) -> None:
+        users = self._users
         for number in self._feeds[index]:
-            self._users[number] -= 1
-        cost = [
-            own * (1.0 + history) * (1.0 + price * users) if own else 0.0
-            for own, history, users in zip(self._own, self._history, self._users)
-        ]
+            users[number] -= 1
+        self._used.difference_update([each for each in self._feeds[index] if not users[each]])
+        cost = self._unused.copy()
+        for number in self._used:
+            cost[number] *= 1.0 + price * users[number]
         feeds = self._grow(self._tasks[index], cost)
         for number in feeds:
-            self._users[number] += 1
+            users[number] += 1
+        self._used.update(feeds)
         self._feeds[index] = feeds
 
     def _grow(self, task: _Task, cost: Sequence[float]) -> Feeds:
