@@ -88,6 +88,16 @@ class Compiled:
             ]
         )
 
+    def cycles_beside(self, other: Compiled) -> int:
+        """Predicted cycles of the launches of those parts that another form of the kernel lacks."""
+        known = {(each.part.program, each.part.arrays) for each in other.parts}
+        found = [
+            self.parts[number].prediction(repeat=launch.repeat)
+            for number, launch in self.launches
+            if (self.parts[number].part.program, self.parts[number].part.arrays) not in known
+        ]
+        return sum(each.ready + each.kernel for each in found)
+
     @property
     def launches(self) -> list[tuple[int, PartLaunch]]:
         """The launch list: launches in order, each with the number of its part, from 0."""

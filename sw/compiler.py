@@ -133,10 +133,12 @@ def _faster(forms: Sequence[_Form], place_seed: int, known: KnownParts) -> Compi
         found = _compiled(forms[1], place_seed, known)
     except BadInputError:
         return compiled
-    if found.predicted_cycles >= compiled.predicted_cycles:
+    # The parts that both have are not run for it.
+    behind, apart = compiled.cycles_beside(found), found.cycles_beside(compiled)
+    if apart >= behind:
         return compiled
-    cycles = f"{found.predicted_cycles:,} cycles predicted, not {compiled.predicted_cycles:,}"
-    return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
+    note = f"{_APART}: parts of {apart:,} cycles predicted, not {behind:,}"
+    return dataclasses.replace(found, notes=(*found.notes, note))
 
 
 def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
