@@ -69,6 +69,12 @@ class ArraySpec:
         return self.shape[-1] * self.format.bits // 8
 
     @property
+    def matrix(self) -> tuple[int, int]:
+        """Rows and columns of an array of two axes, or of one, which is a row."""
+        rows, columns = self.shape if len(self.shape) > 1 else (1, *self.shape)
+        return rows, columns
+
+    @property
     def pitch(self) -> int:
         """Bytes from the start of one row to the start of the next."""
         if self.row_pitch is not None:

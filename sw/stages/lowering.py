@@ -46,15 +46,16 @@ def lower(graph: StageGraph, homes: Mapping[str, Home], config: ChipConfig) -> N
 
 def _engine(hold: Hold, home: Home, walk: Walk) -> EngineProgram:
     """Program of the engine that takes a walk over a buffer."""
+    element = walk.element_bytes or hold.element_bytes
     ring = SlotRing(
         buffer=home.number,
-        base=home.base_bytes // hold.element_bytes + walk.offset,
-        stride=hold.slot_bytes // hold.element_bytes if home.slots > 1 else 0,
+        base=home.base_bytes // element + walk.offset,
+        stride=hold.slot_bytes // element if home.slots > 1 else 0,
         count=home.slots,
     )
     fields = {field.name: getattr(walk, field.name) for field in dataclasses.fields(walk)}
     del fields["offset"]
-    return EngineProgram(ring=ring, element_bytes=hold.element_bytes, **fields)
+    return EngineProgram(ring=ring, **{**fields, "element_bytes": element})
 
 
 def _pmu(graph: StageGraph, homes: Mapping[str, Home], pmu: int) -> PmuProgram:

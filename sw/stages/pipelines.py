@@ -6,10 +6,14 @@ import functools
 from collections.abc import Callable, Iterator
 
 from hw.arch.config import ChipConfig
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.lanes.phase_word import PHASES
+from hw.numeric.division import ceil_div
+from hw.numeric.formats import bf16
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
+from sw.language.program_error import ProgramError
 from sw.passes.field_limits import Unfit, unfit
 from sw.stages.column_pipeline import column_pipelines
 from sw.stages.elements.element_pipeline import element_pipelines
@@ -17,6 +21,7 @@ from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
 from sw.stages.row_pipeline import row_pipelines
+from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["pipelines"]
 
@@ -69,18 +74,47 @@ def _candidates(
     if region.reduces == {0}:
         build, codes = column_pipelines, _codes(region, config, 1)
     elif region.reduces:
-        build, codes = rows, _codes(region, config, 0)
+        codes = _codes(region, config, 0)
+        build = functools.partial(rows, widened=_widened(region, codes, config))
     elif vectors:
         build, codes = rows, _codes(region, config, 0, phases=1)
     else:
         build, codes = element_pipelines, _codes(region, config, 1, phases=1)
-    phases = [each for code in codes for each in code.phases]
-    taken = {value for each in phases for value in (each.source, each.auxiliary)}
-    again = [value for value in region.outputs if value in taken]
-    if again:
+    if again := _taken_again(region, codes):
         yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
         return
     yield from build(region, codes, arrays, config)
+
+
+def _taken_again(region: Region, codes: tuple[LaneCode, ...]) -> list[str]:
+    """Stored values that a lane program takes."""
+    phases = [each for code in codes for each in code.phases]
+    taken = {value for each in phases for value in (each.source, each.auxiliary)}
+    return [value for value in region.outputs if value in taken]
+
+
+def _widened(
+    region: Region, codes: tuple[LaneCode, ...], config: ChipConfig
+) -> tuple[Region, tuple[LaneCode, ...]] | None:
+    """The region with tiles of bf16 as fp32, and its lane programs, if lanes may be faster so.
+
+    A group then has half as many rows, so more PCUs have one, or the last one takes less time.
+    """
+    wide, half = region.widened(), config.width_bits // 32
+    chains = max(1, config.pcu_count // len(codes))
+
+    def cycles(rows: int) -> float:
+        """Cycles per column of the busiest PCU, for groups of so many rows."""
+        return ceil_div(ceil_div(region.rows, rows), chains) * max(rows / config.pcu.lanes, CHANGE)
+
+    aligned = not half * bf16.bits // 8 % BASE_ALIGNMENT
+    if wide is None or not aligned or cycles(half) >= cycles(2 * half):
+        return None
+    try:
+        found = _codes(wide, config, 0)
+    except ProgramError:
+        return None
+    return None if _taken_again(wide, found) else (wide, found)
 
 
 def _codes(

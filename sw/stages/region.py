@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 
-from hw.numeric.formats import fp32
+from hw.numeric.formats import bf16, fp32
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.format_rules import Format
@@ -83,6 +83,26 @@ class Region:
     def reduces(self) -> frozenset[int]:
         """Axes of its reductions: 1 for statistics of rows, 0 for those of columns."""
         return frozenset(node.axis for node in self.nodes if isinstance(node, ir.Reduce))
+
+    def widened(self) -> Region | None:
+        """The region with its tiles of bf16 as fp32; None if there are none, or a bit may differ.
+
+        Lanes make a NaN of bf16 canonical as they take it, and one of fp32 only in operations.
+        """
+        wide = {
+            name: dataclasses.replace(each, type=dataclasses.replace(each.type, format=fp32))
+            for name, each in self.inputs.items()
+            if each.part is Part.BLOCK and each.type.format == bf16
+        }
+        users = [each for each in self.nodes if wide.keys() & {value.name for value in each.values}]
+        if not wide or not all(map(_is_arithmetic, users)):
+            return None
+        return dataclasses.replace(self, inputs={**self.inputs, **wide})
+
+
+def _is_arithmetic(node: ir.Node) -> bool:
+    """Whether each NaN of its results is canonical, whatever NaN the operands are."""
+    return isinstance(node, ir.Reduce) or (isinstance(node, ir.Map) and node.function is None)
 
 
 def region_of(program: Program) -> Region:

@@ -9,18 +9,19 @@ from enum import Enum
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import LoopProgram
-from hw.arch.words.pmu_word import Level
+from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import Format
+from hw.numeric.formats import Format, bf16
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import chunks_of, even_share
 from sw.stages.pipeline import PipelineParts
 from sw.stages.region import Part, Region
+from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop
 
-__all__ = ["RowFrame", "RowPieces", "Streamed"]
+__all__ = ["RowFrame", "RowPieces", "Streamed", "half_writes"]
 
 
 _OUTER = Level.WINDOWS.value
@@ -49,20 +50,23 @@ class RowPieces:
     size: int
 
     @classmethod
-    def fitting(cls, columns: int, vector: int, most: int) -> RowPieces:
+    def fitting(cls, columns: int, vector: int, most: int, unit: int = 1) -> RowPieces:
         """The fewest pieces of at most so many elements of a row, about as long as one another.
+
+        All but the last have a multiple of ``unit`` vectors.
 
         Raises
         ------
         Unfit
             If a row has no vector that is full, or there is no room for one.
         """
-        if min(most, columns) < vector:
-            rule = f"room for {vector} columns, and have as many"
+        whole = unit * vector
+        if min(most, columns) < whole:
+            rule = f"room for {whole} columns, and have as many"
             least = min(most, columns)
             raise Unfit(f"Piece of a row must have {rule}, not {least}", value=least, rule=rule)
-        vectors = ceil_div(columns, vector)
-        return cls(columns, vector, even_share(vectors, min(most, MAX_BOX) // vector))
+        units = even_share(ceil_div(columns, whole), min(most, MAX_BOX) // whole)
+        return cls(columns, vector, units * unit)
 
     @property
     def width(self) -> int:
@@ -93,10 +97,47 @@ class RowPieces:
         """Address loop over the columns of a slot, one stride apart."""
         return self._over(self.width, self.last, stride)
 
+    def walks(self, write: Walk, read: Walk, passes: int, *, whole: bool) -> tuple[Walk, Walk]:
+        """Walks over a vector that passes in pieces, from those over one that is held."""
+        windows, slots = self.windows()
+        loops = (self.vectors(self.vector) if whole else self.elements(self.vector),)
+        launches = LoopProgram(passes)
+        write = dataclasses.replace(write, launches=launches, windows=LoopProgram(self.slots))
+        read = dataclasses.replace(
+            read,
+            loops=loops,
+            launches=launches,
+            windows=windows,
+            slots=slots,
+            last_level=Level.WINDOWS if whole else ENGINE_LOOPS,
+        )
+        return write, read
+
     def _over(self, count: int, last: int, stride: int) -> LoopProgram:
         if self.slots == 1 or last == count:
             return loop(last, stride)
         return LoopProgram(count, stride=stride, slope=last - count, outer=_OUTER)
+
+
+def half_writes(write: Walk) -> tuple[Walk, Walk]:
+    """Walks that write each bf16 as the upper half of a word, and zeros as the lower one.
+
+    A vector has one half of its columns, and zeros, and becomes a column of a block of bf16. In the
+    rows of the second half, the lower half of a word comes behind the upper one.
+
+    Parameters
+    ----------
+    write : Walk
+        Over words: loops over parts of a group, rows, and vectors of columns.
+    """
+    halves, rows, chunks = write.loops
+    loops = (
+        loop(halves.base, 2 * halves.stride),
+        loop(rows.base, 2),
+        loop(chunks.base // 2, 4 * chunks.stride),
+    )
+    second = dataclasses.replace(write, loops=loops, element_bytes=bf16.bits // 8)
+    return dataclasses.replace(second, offset=1), second
 
 
 class Streamed(Enum):
@@ -215,26 +256,38 @@ class RowFrame:
         """Columns of an input in memory."""
         return 1 if self.region.inputs[value].part is Part.COLUMN else self.region.columns
 
-    def pieces(self, form: Format) -> RowPieces:
-        """Pieces in which rows pass."""
+    def form_of(self, value: str) -> Format:
+        """Format in which lanes take an input."""
+        return self.region.inputs[value].type.format
+
+    def spread(self, value: str) -> int:
+        """Vectors of lanes for the elements of a vector in memory: 2 of a widened input."""
+        memory = self.region.formats[self.region.inputs[value].tensor]
+        return self.parts.vector(memory) // self.parts.vector(self.form_of(value))
+
+    def input_pieces(self, value: str) -> RowPieces:
+        """Pieces in which rows of an input pass."""
+        return self.pieces(self.form_of(value), self.spread(value))
+
+    def pieces(self, form: Format, unit: int = 1) -> RowPieces:
+        """Pieces in which rows pass, of whole units of vectors."""
         vector = self.parts.vector(form)
         room = self.parts.config.pmu.capacity_bytes * 8 // form.bits // 4
         most = room // (self.halves(form) * vector)
-        return RowPieces.fitting(self.region.columns, vector, most)
+        return RowPieces.fitting(self.region.columns, vector, most, unit)
 
     def chunks(self, value: str) -> int:
         """Vectors of a row of an input in a slot."""
-        form, columns = self.region.inputs[value].type.format, self.columns(value)
+        form, columns = self.form_of(value), self.columns(value)
         if self.in_pieces and columns == self.region.columns:
-            return self.pieces(form).size
+            return self.input_pieces(value).size
         if self.in_slots(value):
             return columns // self.row_slots // self.parts.vector(form)
         return chunks_of(columns, form, self.parts.vector(form))
 
     def band(self, value: str) -> int:
         """Elements of as many rows of an input as a vector has elements."""
-        vector = self.parts.vector(self.region.inputs[value].type.format)
-        return self.chunks(value) * vector**2
+        return self.chunks(value) * self.parts.vector(self.form_of(value)) ** 2
 
     def streams(self, value: str) -> bool:
         """Whether an input passes in pieces."""

@@ -27,12 +27,12 @@ from sw.array_spec import ArraySpec
 from sw.epilogue.collector import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
-from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
+from sw.stages.long_rows import chunks_of, half_rows_of, pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.results.row_cycles import row_cycles
 from sw.stages.results.row_results import RowResults
-from sw.stages.row_frame import RowFrame, RowPieces, Streamed
+from sw.stages.row_frame import RowFrame, Streamed, half_writes
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -43,6 +43,8 @@ __all__ = ["row_pipelines"]
 _RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
 #: How much faster a pipeline must be that loads rows again for each of its phases.
 _AGAIN = 1.2
+#: How much faster one must be whose tiles of bf16 are widened.
+_WIDENED = 1.02
 
 
 def row_pipelines(
@@ -52,6 +54,7 @@ def row_pipelines(
     config: ChipConfig,
     *,
     in_order: bool,
+    widened: tuple[Region, tuple[LaneCode, ...]] | None = None,
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines for a region with rows on lanes, by their estimated cycles.
 
@@ -65,6 +68,9 @@ def row_pipelines(
     config : ChipConfig
     in_order : bool
         Whether the order matters: else each is yielded when it is found.
+    widened : (Region, tuple of LaneCode) or None
+        The region with tiles of bf16 as fp32, and its lane programs: another choice where no buffer
+        holds rows, because memory sends each of its beats twice.
 
     Yields
     ------
@@ -73,27 +79,40 @@ def row_pipelines(
         for each phase, and so must be `_AGAIN` times as fast as whole ones.
     """
 
-    def build(streamed: Streamed, widest: int, engines: int, lines: int, copies: int) -> Pipeline:
-        frame = region, codes, arrays, config, lines, copies, streamed, widest, engines
+    def build(
+        reading: tuple[Region, tuple[LaneCode, ...]],
+        streamed: Streamed,
+        widest: int,
+        engines: int,
+        lines: int,
+        copies: int,
+    ) -> Pipeline:
+        frame = *reading, arrays, config, lines, copies, streamed, widest, engines
         return _Builder(*frame).pipeline()
 
     vectors = any(each.part is Part.ROW for each in region.inputs.values())
     found: list[tuple[float, Pipeline]] = []
+    held = False
     problems: list[Unfit] = []
-    for streamed in Streamed:
+    readings = [(region, codes)] + ([widened] if widened else [])
+    for reading, streamed in itertools.product(readings, Streamed):
         if streamed is Streamed.VECTORS and not vectors:
             continue
         once = streamed in (Streamed.NOTHING, Streamed.ONCE)
+        if reading is widened and (once or held):
+            continue
         for widest, engines in _RESULTS if once else _RESULTS[:1]:
-            choice = functools.partial(build, streamed, widest, engines)
-            for each in on_grids(config, len(codes), 2 * MERGED, choice):
+            choice = functools.partial(build, reading, streamed, widest, engines)
+            for each in on_grids(config, len(reading[1]), 2 * MERGED, choice):
                 if not in_order:
                     yield each
                 elif isinstance(each, Unfit):
                     problems.append(each)
                 else:
-                    again = 1.0 if once else _AGAIN
-                    found.append((again * each.cycles, each))
+                    more = 1.0 if once else _AGAIN
+                    more *= _WIDENED if reading is widened else 1.0
+                    found.append((more * each.cycles, each))
+                    held = held or once
     yield from (each for _, each in sorted(found, key=lambda each: each[0]))
     yield from problems
 
@@ -145,7 +164,7 @@ class _Builder(RowFrame):
 
     def _read(self, value: str, repeats: int, *, whole: bool) -> Walk:
         """Walk over the columns of a group, which are one packet or one each."""
-        form = self.region.inputs[value].type.format
+        form = self.form_of(value)
         halves, vector = self.halves(form), self.parts.vector(form)
         if whole and vector > self.group:
             raise unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
@@ -154,7 +173,7 @@ class _Builder(RowFrame):
         if self.columns(value) < self.region.columns:
             columns = loop(self.region.columns, 0)
         elif self.in_pieces:
-            pieces = self.pieces(form)
+            pieces = self.input_pieces(value)
             (windows, slots), columns = pieces.windows(), pieces.elements(vector)
             launches, repeats, ends = LoopProgram(self.blocks * repeats), 1, Level.WINDOWS
         else:
@@ -172,12 +191,12 @@ class _Builder(RowFrame):
             last_level=ends if whole else single,
         )
 
-    def _buffer(self, name: str, value: str, write: Walk, read: Walk) -> None:
+    def _buffer(self, name: str, value: str, writes: tuple[Walk, ...], read: Walk) -> None:
         """Buffer of a group of rows."""
-        form = self.region.inputs[value].type.format
-        element, vector = form.bits // 8, self.parts.vector(form)
+        form = self.form_of(value)
+        element, vector = form.bits // 8, self.parts.vector(form) * self.spread(value)
         slot = self.halves(form) * self.band(value) * element
-        hold = Hold(slot, element, (write,), (read,))
+        hold = Hold(slot, element, writes, (read,))
         least = self.row_slots if self.in_slots(value) else 1
         self.parts.hold(
             name, hold, least=least, wanted=2 * least, rate=0.2, alignment=vector, tokens=True
@@ -197,7 +216,7 @@ class _Builder(RowFrame):
 
     def _buffers(self, line: int, value: str, *, whole: bool) -> tuple[list[Socket], int]:
         """Buffers of rows, written by rows, for one way to read them; packets of a block."""
-        form = self.region.inputs[value].type.format
+        form = self.form_of(value)
         halves, vector = self.halves(form), self.parts.vector(form)
         chunks, band = self.chunks(value), self.band(value)
         rows = min(vector, self.group)
@@ -214,7 +233,7 @@ class _Builder(RowFrame):
             windows, launches = LoopProgram(self.blocks), LoopProgram()
             if self.streams(value):
                 require_count("rows in pieces", self.blocks * times)
-                windows = LoopProgram(self.pieces(form).slots)
+                windows = LoopProgram(self.input_pieces(value).slots)
                 launches = LoopProgram(self.blocks * times)
             elif self.in_slots(value):
                 windows, launches = LoopProgram(self.row_slots), LoopProgram(self.blocks)
@@ -227,43 +246,62 @@ class _Builder(RowFrame):
                 index=copy,
             )
             name = _name(line, copy, value, whole=whole)
-            self._buffer(name, value, write, self._read(value, times, whole=whole))
+            writes = half_writes(write) if self.spread(value) > 1 else (write,)
+            self._buffer(name, value, writes, self._read(value, times, whole=whole))
             sinks.append(Socket(name))
             if takers:
                 self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
         return sinks, times
 
     def _load(self, line: int, value: str, sinks: list[Socket], times: int) -> None:
-        """Load of blocks of rows for all copies."""
+        """Loads of blocks of rows for all copies, one for each write engine of a buffer."""
         if not sinks:
             return
-        vector = self.parts.vector(self.region.inputs[value].type.format)
-        step = self.group * self.copies
-        tensor = self._rows_of(value, self.chunks(value) * vector, line * step)
-        dimension = tensor[0].rank - 1
-        pieces, width = [], self.chunks(value) * vector
+        vector, spread = self.parts.vector(self.form_of(value)), self.spread(value)
+        step, across, width = self.group * self.copies, 0, self.chunks(value) * vector
+        if spread > 1:
+            across, width = 1, self.chunks(value) // spread
+        pieces = []
         if self.streams(value):
-            slots = self.pieces(self.region.inputs[value].type.format).slots
-            pieces = [BoxLoop(times), BoxLoop(slots, 0, width)]
+            pieces = [BoxLoop(times), BoxLoop(self.input_pieces(value).slots, across, width)]
         elif self.in_slots(value):
             pieces = [BoxLoop(self.row_slots, 0, width)]
-        loops = [
-            BoxLoop(self.blocks, dimension, step * self.lines if self.blocks > 1 else 0),
-            *pieces,
-            BoxLoop(self.copies, dimension, self.group if self.copies > 1 else 0),
-        ]
-        self.parts.load(
-            f"{sinks[0].stage}_load", line, tensor, loops, sinks, takers=len(sinks) // self.copies
-        )
+        for part in range(spread):
+            tensor = self._rows_of(value, width, line * step, part)
+            rows = tensor[0].rank - 1
+            blocks = BoxLoop(self.blocks, rows, step * self.lines if self.blocks > 1 else 0)
+            begin = []
+            if part:
+                # Boxes begin at a coordinate below 0: the first step of the outer loop has none.
+                begin = [BoxLoop(2, 0, -vector)]
+                blocks = dataclasses.replace(blocks, count=0, slope=self.blocks)
+            self.parts.load(
+                f"{sinks[0].stage}_load{part or ''}",
+                line,
+                tensor,
+                [
+                    *begin,
+                    blocks,
+                    *pieces,
+                    BoxLoop(self.copies, rows, self.group * (self.copies > 1)),
+                ],
+                [Socket(each.stage, part) for each in sinks],
+                takers=len(sinks) // self.copies,
+            )
 
-    def _rows_of(self, value: str, columns: int, row: int) -> tuple[Descriptor, int]:
-        """Boxes of a group of whole rows, ``columns`` wide, and the launch argument."""
-        source = self.region.inputs[value]
-        if columns <= MAX_BOX:
-            return boxes_of(self.arrays, source.tensor, (columns, self.group), row)
-        form = source.type.format
-        pieces = pieces_of(columns, form, self.parts.vector(form))
-        return rows_of(self.arrays, source.tensor, pieces, self.group, row)
+    def _rows_of(self, value: str, width: int, row: int, part: int) -> tuple[Descriptor, int]:
+        """Boxes of a group of rows from a row on, and the launch argument.
+
+        They are so many columns wide, or so many vectors of a widened input, of which a part has
+        one half.
+        """
+        tensor, form = self.region.inputs[value].tensor, self.form_of(value)
+        vector = self.parts.vector(form)
+        if self.spread(value) > 1:
+            return half_rows_of(self.arrays, tensor, (width, self.group), vector, row, part)
+        if width <= MAX_BOX:
+            return boxes_of(self.arrays, tensor, (width, self.group), row)
+        return rows_of(self.arrays, tensor, pieces_of(width, form, vector), self.group, row)
 
     def _whole_auxiliary(self, line: int, copy: int) -> None:
         """Auxiliary stream of the first code: packets of buffers in the order of its phases."""
@@ -321,7 +359,7 @@ class _Builder(RowFrame):
             loads = [BoxLoop(1)]
             if pieces:
                 loads = [BoxLoop(passes), BoxLoop(pieces.slots, 0, pieces.width)]
-                write, read = _in_pieces(write, read, pieces, passes, whole=whole)
+                write, read = pieces.walks(write, read, passes, whole=whole)
             else:
                 read = dataclasses.replace(read, repeats=LoopProgram(passes))
             name = f"{value}_{'rows' if whole else 'columns'}"
@@ -354,27 +392,6 @@ class _Builder(RowFrame):
         self.parts.lanes(name, code, {}, cut=cut)
         takers = self._takers(line, copy, made, whole=False)
         self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
-
-
-def _in_pieces(
-    write: Walk, read: Walk, pieces: RowPieces, passes: int, *, whole: bool
-) -> tuple[Walk, Walk]:
-    """Walks over a vector that passes in pieces, from those over one that is held."""
-    (windows, slots), vector = pieces.windows(), pieces.vector
-    last_level = Level.WINDOWS if whole else ENGINE_LOOPS
-    loops = (pieces.vectors(vector) if whole else pieces.elements(vector),)
-    write = dataclasses.replace(
-        write, launches=LoopProgram(passes), windows=LoopProgram(pieces.slots)
-    )
-    read = dataclasses.replace(
-        read,
-        loops=loops,
-        launches=LoopProgram(passes),
-        windows=windows,
-        slots=slots,
-        last_level=last_level,
-    )
-    return write, read
 
 
 def _name(line: int, copy: int, value: str, *, whole: bool) -> str:

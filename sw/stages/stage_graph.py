@@ -58,6 +58,8 @@ class Walk:
         Vectors of a constant that a read engine sends in place of elements.
     modulus, index : int
         A write engine takes packet i if i mod modulus = index.
+    element_bytes : int or None
+        Bytes of the elements that it moves and counts, if these are not those of the buffer.
     """
 
     loops: tuple[LoopProgram, ...]
@@ -72,6 +74,7 @@ class Walk:
     beyond: Beyond | None = None
     modulus: int = 1
     index: int = 0
+    element_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,11 +275,7 @@ def argument_of(arrays: tuple[ArraySpec, ...], name: str) -> tuple[int, ArraySpe
 
 
 def boxes_of(
-    arrays: tuple[ArraySpec, ...],
-    name: str,
-    box: tuple[int, int],
-    row: int = 0,
-    column: int = 0,
+    arrays: tuple[ArraySpec, ...], name: str, box: tuple[int, int], row: int = 0, column: int = 0
 ) -> tuple[Descriptor, int]:
     """Descriptor of a matrix in memory from a row and a column on, and its launch argument.
 
@@ -292,7 +291,7 @@ def boxes_of(
         The bytes of the columns before are a multiple of 16.
     """
     number, array = argument_of(arrays, name)
-    rows, columns = array.shape if len(array.shape) > 1 else (1, *array.shape)
+    rows, columns = array.matrix
     descriptor = Descriptor(
         base=row * array.pitch + column * array.format.bits // 8,
         format=ElementFormat.of(array.format),
@@ -397,4 +396,5 @@ def _walk_text(walk: Walk) -> str:
         if loop != LoopProgram()
     )
     inner = " ".join(f"{_count_text(loop, loop.base)}x{loop.stride}" for loop in walk.loops)
-    return f"{walk.access.name} {outer} [{inner}]".replace("  ", " ")
+    access = walk.access.name + (f" of {walk.element_bytes} bytes" if walk.element_bytes else "")
+    return f"{access} {outer} [{inner}]".replace("  ", " ")

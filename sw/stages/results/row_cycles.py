@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from hw.arch.descriptor import Descriptor
 from hw.arch.lanes.phase_word import PhaseSource, Reduction
+from hw.arch.loops import BoxLoop
+from hw.numeric.division import ceil_div
 from sw.lane_codes.lane_code import LaneCode
 from sw.stages.pipeline import Pipeline
 from sw.stages.row_frame import RowFrame
 from sw.stages.stage_graph import Load, Store
+from sw.timing.prediction import LATENCY
 from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["row_cycles"]
@@ -66,7 +70,8 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
         last = _phases(frame, frame.codes[-1])[-1]
         stored = stores.cycles / frame.blocks + stores.boxes * _LATENCY / 2
         lanes += frame.blocks * max(0.0, stored - last)
-    return max(loads.cycles, stores.cycles, lanes) + loads.box * frame.copies + stores.box
+    begin = loads.box * frame.copies * max(map(frame.spread, frame.region.inputs))
+    return max(loads.cycles, stores.cycles, lanes) + begin + stores.box
 
 
 def _transfers(frame: RowFrame, pipeline: Pipeline, kind: type[Load | Store]) -> _Transfers:
@@ -78,13 +83,30 @@ def _transfers(frame: RowFrame, pipeline: Pipeline, kind: type[Load | Store]) ->
     }
     cycles, largest, boxes, slots = [0.0] * config.agcu.count, 0.0, 1, config.pmu.slots
     for name, each in graph.of(kind):
-        box = each.descriptor.box_bytes * 8 / config.width_bits
-        count = math.prod(loop.count for loop in each.loops)
+        box = each.descriptor.box_bytes * 8 / config.width_bits * _pace(frame, each.descriptor)
+        count = _boxes(each.loops)
         cycles[each.agcu] += box * count
         largest, boxes = max(largest, box), max(boxes, count // frame.blocks)
         beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
         slots = min(slots, *(pipeline.homes[end].slots for end in beside if end in pipeline.homes))
     return _Transfers(max(cycles), largest, boxes, slots)
+
+
+def _pace(frame: RowFrame, descriptor: Descriptor) -> float:
+    """Cycles per beat of the rows of a box: short bursts wait for memory."""
+    config = frame.parts.config
+    row = min(descriptor.box[0], descriptor.dims[0]) * descriptor.format.bytes
+    beats = ceil_div(row * 8, config.width_bits)
+    return max(1.0, (LATENCY + beats) / (config.agcu.outstanding * beats))
+
+
+def _boxes(loops: tuple[BoxLoop, ...]) -> int:
+    """Boxes of a nest, whose counts may depend on the index of the outermost loop."""
+    outer, *inner = loops
+    if not any(each.slope for each in inner):
+        return math.prod(each.count for each in loops)
+    indices = range(outer.count)
+    return sum(math.prod(each.count + each.slope * index for each in inner) for index in indices)
 
 
 def _phases(frame: RowFrame, code: LaneCode) -> list[float]:

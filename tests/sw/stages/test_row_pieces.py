@@ -1,7 +1,9 @@
 """Rows in pieces: each column once and in order, golden's bytes, cycles that grow evenly."""
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from hw.arch.config import named
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.pmu import EngineProgram, SlotRing
@@ -15,7 +17,7 @@ from sw.kernels.softmax import softmax
 from sw.stages.long_rows import chunks_of, pieces_of
 from sw.stages.row_frame import RowPieces
 from tests.hw.step_model import moves_of
-from tests.sw.stages.region_runs import verify
+from tests.sw.stages.region_runs import operand, verify
 
 #: Columns on `tiny` whose full vectors are a prime number, with and without a shorter one behind
 #: them; a vector less, and one more.
@@ -60,6 +62,21 @@ def test_prime_numbers_of_vectors_equal_golden(dtype):
     # 53 and 59 vectors, as one box of pieces.
     for columns in (421, 465):
         verify(layer_norm, "small", (9, columns * (32 // dtype.bits)), dtype)
+
+
+@tw.kernel("X[N] -> Y[N]")
+def softmax_of_a_row(X, Y):
+    x = tw.load_tile(X)
+    e = tw.exp(x - tw.row_max(x))
+    tw.store_tile(Y, e / tw.row_sum(e))
+
+
+@pytest.mark.parametrize("dtype", PRIMES, ids=str)
+@pytest.mark.parametrize("columns", [50, 300, 4000])
+def test_a_tensor_of_one_axis_is_a_row_of_any_length(columns, dtype):
+    x = operand(np.random.default_rng(columns), (columns,), dtype)
+    outcome = softmax_of_a_row.run(x, config="small", backend="emulator")
+    assert outcome.verified, outcome.problems
 
 
 @pytest.mark.parametrize("dtype", PRIMES, ids=str)

@@ -1,0 +1,154 @@
+"""Tiles of bf16 that lanes take as fp32: bytes of golden, and cycles of few rows."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from hw.arch.config import PmuConfig, named
+from hw.numeric.formats import bf16, fp32
+from sim.emulator.slots import bytes_of
+from sim.run.driver import compile_job, run
+from sim.run.job import Job, Problem
+from sw.compiler import compile_kernel
+from sw.kernels.layer_norm import layer_norm
+from sw.kernels.rms_norm import rms_norm
+from sw.kernels.softmax import softmax
+from tests.sw.stages.region_runs import verify
+from tests.sw.stages.test_long_rows import require_exact_loads
+
+WIDENED = "8 rows per vector"
+#: A chip whose rows pass in pieces from 129 columns on.
+LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
+
+
+def compiled_of(kernel, chip, shape, dtype=bf16):
+    rows, columns = shape
+    config = named[chip] if isinstance(chip, str) else chip
+    return compile_kernel(kernel, config, dims={"M": rows, "N": columns}, dtype=dtype)
+
+
+def summary(*what):
+    return compiled_of(*what).parts[0].pipeline.summary
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def softmax_residual(X, Y):
+    """The same tile for the statistics, and again behind them."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        e = tw.exp(x - tw.row_max(x))
+        tw.store_tile(Y[i, :], e / tw.row_sum(e) + x)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "chip", "shape"),
+    [
+        *((softmax, LITTLE, (16, columns)) for columns in (129, 136, 137, 144, 145, 160, 161, 300)),
+        *((softmax, LITTLE, (rows, 200)) for rows in (1, 8, 9, 17, 32)),
+        (softmax_residual, LITTLE, (11, 143)),
+        (rms_norm, LITTLE, (9, 250)),
+        (softmax, "small", (9, 4057)),
+        (softmax, "small", (32, 4096)),
+        (rms_norm, "large", (64, 3000)),
+        (layer_norm, "small", (16, 2300)),
+    ],
+)
+def test_few_rows_equal_golden(kernel, chip, shape):
+    compiled = compiled_of(kernel, chip, shape)
+    assert WIDENED in compiled.parts[0].pipeline.summary
+    require_exact_loads(compiled)
+    verify(kernel, chip, shape)
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def greatest(X, Y):
+    """What a comparison chooses, a NaN among them."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.where(abs(x) < tw.row_max(x), 0.0, -x))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]: fp32, m[M, 1]: fp32")
+def converted(X, Y, m):
+    """A conversion makes a NaN of bf16 canonical, and leaves one of fp32 as it is."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], x.to(tw.fp32))
+        tw.store_tile(m[i, :], tw.row_max(x))
+
+
+@pytest.mark.parametrize("kernel", [softmax, greatest, converted], ids=lambda each: each.name)
+def test_nan_with_payloads_give_the_bytes_of_golden(kernel):
+    shape = 16, 150
+    assert (WIDENED in summary(kernel, LITTLE, shape)) == (kernel is not converted)
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32).astype(bf16.dtype)
+    bits = x.view(np.uint16)
+    bits[::3, 7] = 0x7F81
+    bits[1::3, 9] = 0xFFC5
+    for out in (bf16, fp32):
+        outcome = kernel.run(x, config=LITTLE, backend="emulator", out=out)
+        assert outcome.verified, outcome.problems
+
+
+@pytest.mark.parametrize("width", [64, 128, 256, 512])
+def test_halves_of_a_word_are_two_elements_of_its_row(width):
+    """They change places in the lower half of a block of elements of two bytes."""
+    short, words = width // 16, width // 32
+    elements = bytes_of(np.arange(4 * short**2), 2, width)
+    for position, halves in enumerate(
+        bytes_of(np.arange(2 * short**2), 4, width).reshape(-1, 2, 2)
+    ):
+        row, column = divmod(position, words)
+        first = row * short + 2 * column
+        pair = elements[[first, first + 1]]
+        lower = row % short < short // 2
+        assert np.array_equal(halves, pair if lower else pair[::-1])
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("kernel", "shape"), [(softmax, (16, 2100)), (softmax, (31, 2057)), (rms_norm, (16, 2090))]
+)
+def test_few_rows_on_the_rtl(kernel, shape, seed, heavy):
+    rows, columns = shape
+    assert WIDENED in summary(kernel, "small", shape)
+    problem = Problem(kernel, named["small"], {"M": rows, "N": columns}, bf16)
+    job = Job(problem, backend="rtl", seed=seed)
+    outcome = run(job, *compile_job(job))
+    assert outcome.report["verified"], outcome.problems
+    cycles, predicted = (outcome.report[each] for each in ("cycles", "predicted_cycles"))
+    assert predicted == pytest.approx(cycles, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("chip", "rows", "columns", "most"),
+    [("small", 16, 4096, 1.02), ("small", 32, 4096, 1.02), ("large", 64, 3000, 1.10)],
+)
+def test_few_rows_take_about_the_cycles_of_fp32(chip, rows, columns, most, figure):
+    """A group of bf16 is no longer twice the work of one of fp32."""
+
+    def cycles(dtype):
+        sizes = {"M": rows, "N": columns}
+        return Problem(softmax, named[chip], sizes, dtype).compile().predicted_cycles
+
+    short, words = cycles(bf16), cycles(fp32)
+    figure(f"softmax {rows} x {columns}, {chip}: {short:,} cycles, {short / words:.3f} of fp32's")
+    assert short <= most * words
+
+
+@pytest.mark.parametrize(
+    ("chip", "shape", "dtype"),
+    [
+        ("small", (128, 4096), bf16),
+        ("small", (64, 4096), bf16),
+        ("small", (16, 300), bf16),
+        ("small", (16, 4096), fp32),
+        ("tiny", (4, 1500), bf16),
+    ],
+)
+def test_tiles_are_widened_where_that_is_faster(chip, shape, dtype):
+    """Not where every PCU has a group, where a buffer holds rows, or in shorter vectors."""
+    form = named[chip].width_bits // dtype.bits
+    assert f"{form} rows per vector" in summary(softmax, chip, shape, dtype)
