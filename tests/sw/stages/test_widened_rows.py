@@ -107,7 +107,7 @@ def test_halves_of_a_word_are_two_elements_of_its_row(width):
         assert np.array_equal(halves, pair if lower else pair[::-1])
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "shape"), [(softmax, (16, 2100)), (softmax, (31, 2057)), (rms_norm, (16, 2090))]
 )
