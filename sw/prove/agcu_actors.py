@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -252,6 +252,13 @@ class BoxServer(Core):
         channel.push(count)
         self._move(count)
         return True
+
+    def neighbours(self) -> Iterator[Part]:
+        for stream in self.streams:
+            yield stream
+            yield from stream.counters
+            if stream.stored is not None:
+                yield stream.stored
 
     def state(self) -> tuple[int, ...]:
         box = -1 if self._box is None else self._numbers[self._box]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -72,6 +72,10 @@ class Part(abc.ABC):
         """Return its sequence of actions."""
         return ENDLESS
 
+    def neighbours(self) -> Iterable[Part]:
+        """Parts that it moves or waits for, unless they name it as one of theirs."""
+        return ()
+
     def restart_fault(self) -> str | None:
         """Say why a further iteration of the program would not find it as this one has."""
         return None
@@ -133,6 +137,11 @@ class Channel(Part):
         tap = Tap(self, consumer, room - consumer.standing)
         self.taps.append(tap)
         consumer.tap = tap
+
+    def neighbours(self) -> Iterator[Part]:
+        yield from (tap.consumer for tap in self.taps)
+        if self.producer is not None:
+            yield self.producer
 
     def room(self) -> int:
         """Payloads that could be sent now, including those that would be consumed at once."""
@@ -238,6 +247,11 @@ class Consumer(Part):
     @abc.abstractmethod
     def holder(self) -> Actor | None:
         """The actor that keeps it from taking."""
+
+    def neighbours(self) -> Iterator[Part]:
+        holder = self.holder()
+        if holder is not None:
+            yield holder
 
     def left(self) -> int:
         """Payloads sent but not yet taken."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sw.prove.machine import Actor, Channel, Consumer, Machine, Reason
+from sw.prove.machine import Actor, Channel, Consumer, Machine, Part, Reason
 from sw.prove.pattern import ENDLESS, Pattern
 
 __all__ = ["ClosedEnd", "Merge", "MergeConsumer"]
@@ -51,6 +51,10 @@ class Merge(Actor):
             self._passed = 0
             self.at = (self.at + 1) % len(self._counts)
             self.machine.wake(self)
+
+    def neighbours(self) -> Iterator[Part]:
+        yield self.channel
+        yield from self.consumers
 
     def state(self) -> tuple[int, ...]:
         return 0, self.at, self._passed

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
-from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason
+from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason
 from sw.prove.packets import Packets
 from sw.prove.pattern import Pattern
 
@@ -116,6 +116,9 @@ class Grid(Core):
             return [(f"a free bank from {self.results.name}", self.results)]
         name = self.activation.tap.channel.name if self.activation.tap else "a stream"
         return [(f"a vector from {name}", self.activation.source())]
+
+    def neighbours(self) -> Iterable[Part]:
+        return (self.results,)
 
     def state(self) -> tuple[int, ...]:
         return (

@@ -200,7 +200,7 @@ def _whole_rounds(
 ) -> Ints:
     """Rows of the runs of whole rounds through the phases, which the readers then have taken.
 
-    None if a phase takes packets of the auxiliary stream: what others take beside would cut them.
+    No rows if a phase takes packets of the auxiliary stream: others would cut them beside theirs.
     """
     sources = [phase.source for phase in program.phases]
     shares = {source: sources.count(source) for source in readers if source in sources}

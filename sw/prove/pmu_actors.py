@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hw.arch.pmu import EngineProgram
 from sw.prove.index_walk import IndexWalk
-from sw.prove.machine import Channel, Core, Machine, Port, Reason
+from sw.prove.machine import Channel, Core, Machine, Part, Port, Reason
 from sw.prove.pattern import Pattern
 from sw.prove.unrolled_loops import visits
 
@@ -86,6 +86,9 @@ class Engine(Core):
     def hold(self, visits: int) -> None:
         """Hold it before the visit that lies `visits` ahead, or at its end."""
         self.stop = min(len(self._sizes), self._visit + visits)
+
+    def neighbours(self) -> Iterable[Part]:
+        return self.others
 
     def state(self) -> tuple[int, ...]:
         closed = self.closed

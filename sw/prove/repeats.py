@@ -9,16 +9,13 @@ marking again and again; docs/liveness.md says why the repetitions may then be s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sw.prove.agcu_actors import BoxServer
-from sw.prove.machine import Channel, Consumer, Machine, Part
-from sw.prove.merge_actors import Merge
+from sw.prove.machine import Machine, Part
 from sw.prove.pattern import Pattern
-from sw.prove.pcu_actors import Grid
 from sw.prove.pmu_actors import Engine
 
 __all__ = ["Repeats", "connected"]
@@ -151,34 +148,9 @@ def connected(parts: Sequence[Part]) -> list[list[Part]]:
         return part
 
     for part in parts:
-        for other in _neighbours(part):
+        for other in part.neighbours():
             leaders[leader(other)] = leader(part)
     groups: dict[Part, list[Part]] = {}
     for part in parts:
         groups.setdefault(leader(part), []).append(part)
     return list(groups.values())
-
-
-def _neighbours(part: Part) -> Iterator[Part]:
-    """Parts that a part moves, or waits for."""
-    if isinstance(part, Channel):
-        yield from (tap.consumer for tap in part.taps)
-        if part.producer is not None:
-            yield part.producer
-    elif isinstance(part, Consumer):
-        holder = part.holder()
-        if holder is not None:
-            yield holder
-    elif isinstance(part, Engine):
-        yield from part.others
-    elif isinstance(part, Grid):
-        yield part.results
-    elif isinstance(part, Merge):
-        yield part.channel
-        yield from part.consumers
-    elif isinstance(part, BoxServer):
-        for stream in part.streams:
-            yield stream
-            yield from stream.counters
-            if stream.stored is not None:
-                yield stream.stored

@@ -1,12 +1,16 @@
 """Runs of kernels without a product on chips: operands with special values, and random sides."""
 
 import numpy as np
+import pytest
 
 import tilewright as tw
+from hw.arch.config import named
 from sim.operands import random_operand
+from sim.run.driver import compile_job, run
+from sim.run.job import Job, Problem
 from sw.ir.types import Role
 
-__all__ = ["operand", "side", "verify"]
+__all__ = ["operand", "require_predicted", "side", "verify"]
 
 
 def operand(draw, shape, dtype):
@@ -26,6 +30,16 @@ def verify(kernel, config, sizes, dtype=tw.bf16, *, backend="emulator", **more):
     arrays = [operand(draw, each.shape, each.format) for each in inputs]
     result = kernel.run(*arrays, config=config, backend=backend, **more)
     assert result.verified, (kernel.name, sizes, dtype, result.problems)
+
+
+def require_predicted(kernel, chip, sizes, dtype, seed):
+    """Run on the RTL of a named chip: bytes of golden, and the predicted cycles within 5 %."""
+    problem = Problem(kernel, named[chip], dict(zip("MN", sizes, strict=True)), dtype)
+    job = Job(problem, backend="rtl", seed=seed)
+    outcome = run(job, *compile_job(job))
+    assert outcome.report["verified"], outcome.problems
+    cycles, predicted = (outcome.report[each] for each in ("cycles", "predicted_cycles"))
+    assert predicted == pytest.approx(cycles, rel=0.05)
 
 
 def side(rng, most):

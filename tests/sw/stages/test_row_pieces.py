@@ -9,15 +9,14 @@ from hw.arch.descriptor import MAX_BOX
 from hw.arch.pmu import EngineProgram, SlotRing
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32
-from sim.run.driver import compile_job, run
-from sim.run.job import Job, Problem
+from sim.run.job import Problem
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 from sw.stages.long_rows import chunks_of, pieces_of
 from sw.stages.row_frame import RowPieces
 from tests.hw.step_model import moves_of
-from tests.sw.stages.region_runs import operand, verify
+from tests.sw.stages.region_runs import operand, require_predicted, verify
 
 #: Columns on `tiny` whose full vectors are a prime number, with and without a shorter one behind
 #: them; a vector less, and one more.
@@ -83,12 +82,7 @@ def test_a_tensor_of_one_axis_is_a_row_of_any_length(columns, dtype):
 @pytest.mark.parametrize("kernel", [softmax, rms_norm], ids=lambda each: each.name)
 @pytest.mark.few
 def test_a_prime_number_of_vectors_on_the_rtl(kernel, dtype, seed, heavy):
-    problem = Problem(kernel, named["tiny"], {"M": 5, "N": PRIMES[dtype][1]}, dtype)
-    job = Job(problem, backend="rtl", seed=seed)
-    outcome = run(job, *compile_job(job))
-    assert outcome.report["verified"], outcome.problems
-    cycles, predicted = (outcome.report[each] for each in ("cycles", "predicted_cycles"))
-    assert predicted == pytest.approx(cycles, rel=0.05)
+    require_predicted(kernel, "tiny", (5, PRIMES[dtype][1]), dtype, seed)
 
 
 @pytest.mark.parametrize(

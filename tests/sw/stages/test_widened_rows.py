@@ -9,14 +9,14 @@ import tilewright as tw
 from hw.arch.config import PmuConfig, named
 from hw.numeric.formats import bf16, fp32
 from sim.emulator.slots import bytes_of
-from sim.run.driver import compile_job, run
-from sim.run.job import Job, Problem
+from sim.run.job import Problem
 from sw.compiler import compile_kernel
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
-from tests.sw.stages.region_runs import verify
+from tests.sw.stages.region_runs import require_predicted, verify
 from tests.sw.stages.test_long_rows import require_exact_loads
+from tests.sw.stages.test_pipelines import softmax_residual
 
 WIDENED = "8 rows per vector"
 #: A chip whose rows pass in pieces from 129 columns on.
@@ -31,15 +31,6 @@ def compiled_of(kernel, chip, shape, dtype=bf16):
 
 def summary(*what):
     return compiled_of(*what).parts[0].pipeline.summary
-
-
-@tw.kernel("X[M, N] -> Y[M, N]")
-def softmax_residual(X, Y):
-    """The same tile for the statistics, and again behind them."""
-    for i in tw.metapipe(X.shape[0]):
-        x = tw.load_tile(X[i, :])
-        e = tw.exp(x - tw.row_max(x))
-        tw.store_tile(Y[i, :], e / tw.row_sum(e) + x)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +103,8 @@ def test_halves_of_a_word_are_two_elements_of_its_row(width):
     ("kernel", "shape"), [(softmax, (16, 2100)), (softmax, (31, 2057)), (rms_norm, (16, 2090))]
 )
 def test_few_rows_on_the_rtl(kernel, shape, seed, heavy):
-    rows, columns = shape
     assert WIDENED in summary(kernel, "small", shape)
-    problem = Problem(kernel, named["small"], {"M": rows, "N": columns}, bf16)
-    job = Job(problem, backend="rtl", seed=seed)
-    outcome = run(job, *compile_job(job))
-    assert outcome.report["verified"], outcome.problems
-    cycles, predicted = (outcome.report[each] for each in ("cycles", "predicted_cycles"))
-    assert predicted == pytest.approx(cycles, rel=0.05)
+    require_predicted(kernel, "small", shape, bf16, seed)
 
 
 @pytest.mark.parametrize(
