@@ -21,8 +21,8 @@ class CodedPhase:
     phase : LanePhase
     source : str or None
         Value whose packet comes at the activation port; None in a phase of STATISTICS.
-    auxiliary : str or None
-        Value that the auxiliary stream gives.
+    auxiliary, second : str or None
+        Value that the auxiliary stream gives, and the second one of a stream of pairs.
     result : str or None
         Value that the packet of results holds, an output or a temporary; None if the phase only
         changes a statistic.
@@ -32,6 +32,12 @@ class CodedPhase:
     source: str | None
     auxiliary: str | None
     result: str | None
+    second: str | None = None
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Values that the auxiliary stream gives."""
+        return tuple(each for each in (self.auxiliary, self.second) if each is not None)
 
 
 @dataclasses.dataclass(frozen=True)

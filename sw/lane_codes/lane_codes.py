@@ -30,6 +30,7 @@ def lane_codes(
     returns: bool = True,
     first: str | None = None,
     numbered: bool = False,
+    pairs: bool = False,
 ) -> tuple[LaneCode, ...]:
     """Programs of the lanes of one or more PCUs that compute a region.
 
@@ -56,7 +57,10 @@ def lane_codes(
     first : str or None
         Input that is the source of the first program, if any phase can take it.
     numbered : bool
-        Whether a packet has all vectors of the region, so that their numbers are those of an axis.
+        Whether a packet of the first program has all vectors of the region, so that their numbers
+        are those of an axis.
+    pairs : bool
+        Whether a phase may take two inputs of one element per vector, as pairs of a stream.
 
     Raises
     ------
@@ -64,7 +68,7 @@ def lane_codes(
         At the first node that lanes cannot compute.
     """
     require_int("Phases of a lane program", phases, 1, PHASES)
-    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated, numbered)
+    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated, numbered, pairs)
     makers = {node.result.name: node for node in nodes}
     for name, format_ in outputs.items():
         region.send(name, format_, makers.get(name))
@@ -73,6 +77,15 @@ def lane_codes(
     schedule = Schedule(region.table, drafts, formats, phases, returns=returns, first=first)
     codes = schedule.codes()
     if schedule.left:
+        numbers = next((node for node in nodes if isinstance(node, ir.Iota)), None)
+        if numbers and any(
+            region.table.places[leaf] is Place.NUMBER
+            for draft in schedule.left
+            for leaf in draft.leaves
+        ):
+            noun = ("row", "col")[numbers.axis]
+            rule = "lanes have numbers in the program that reduces, not in one behind it"
+            raise unserved(numbers, f"`{noun}_index` is not supported here: {rule}")
         names = {each.send.value for each in schedule.left if each.send} & set(outputs)
         name = min(names, default=next(iter(outputs)))
         message = f"`{name}` fits no lane programs of {phases} phases"

@@ -62,11 +62,8 @@ class Region:
     nodes : tuple of Node
     lane_axis : int
         Axis on the positions of a vector.
-    function_bits : int or None
-    repeated : collection of str
-        Inputs of one element per position that come for every vector.
-    numbered : bool
-        Whether a packet has all vectors, so that their numbers are those of an axis.
+    function_bits, repeated, numbered, pairs
+        As of `lane_codes`.
 
     Members
     -------
@@ -86,9 +83,10 @@ class Region:
         function_bits: int | None,
         repeated: Collection[str] = (),
         numbered: bool = False,
+        pairs: bool = False,
     ) -> None:
         self._numbered = numbered
-        self.table = WordTable(function_bits)
+        self.table = WordTable(function_bits, pairs=pairs)
         self._math = Arithmetic(self.table)
         self._lane, self._step = lane_axis, 1 - lane_axis
         self._numbers: dict[str, _Number | Condition] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -143,6 +143,8 @@ class WordTable:
     function_bits : int or None
         Significand bits of the functions, with which functions of constants are computed; None
         leaves those to the lanes.
+    pairs : bool
+        Whether a phase may take two words of each vector from its auxiliary stream.
 
     Members
     -------
@@ -165,8 +167,9 @@ class WordTable:
         Names of the IR's values for words.
     """
 
-    def __init__(self, function_bits: int | None) -> None:
+    def __init__(self, function_bits: int | None, *, pairs: bool = False) -> None:
         self.function_bits = function_bits
+        self._pairs = pairs
         self.operations: dict[str, tuple[UnitOperation, ...]] = {}
         self.places: dict[str, Place] = {}
         self.lengths: dict[str, Axis | None] = {}
@@ -254,13 +257,22 @@ class WordTable:
     def fits(self, words: Iterable[Word]) -> bool:
         """Whether one phase can fetch words beside one another."""
         distinct = set(words)
-        places = [self.places[each] for each in distinct if isinstance(each, str)]
+        names = [each for each in distinct if isinstance(each, str)]
+        places = [self.places[each] for each in names]
         constants = {each for each in distinct if isinstance(each, int)}
         constants -= set(FIXED_WORDS.values())
         beside = sum(each in (Place.HELD, Place.SPREAD) for each in places)
         beside += max(0, places.count(Place.FULL) - 1)
         fetched = beside + places.count(Place.LANE) + places.count(Place.NUMBER)
-        return beside <= 1 and fetched <= 2 and len(constants) <= CONSTANTS
+        streams = 1 if self.is_pair(names) else beside
+        return streams <= 1 and fetched <= 2 and len(constants) <= CONSTANTS
+
+    def is_pair(self, words: Collection[str]) -> bool:
+        """Whether what comes beside the source are two words of each vector, of one form."""
+        places = [self.places[each] for each in words]
+        alone = Place.HELD not in places and places.count(Place.FULL) <= 1
+        forms = [self.ports[each].form for each in words if self.places[each] is Place.SPREAD]
+        return self._pairs and alone and len(forms) == 2 and forms[0] == forms[1]
 
     def passed(self, word: Word, place: Place, length: Axis | None = None) -> str:
         """A word unchanged, as a result in another place."""

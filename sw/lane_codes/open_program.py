@@ -49,6 +49,8 @@ class OpenProgram:
         Most phases.
     later : bool
         Whether the program before sends the source.
+    numbers : bool
+        Whether its packets have all vectors, with their numbers.
     returns : bool
         Whether what the program sends may come back to it.
 
@@ -72,9 +74,10 @@ class OpenProgram:
         most: int,
         *,
         later: bool,
+        numbers: bool,
         returns: bool,
     ) -> None:
-        self._later, self._returns = later, returns
+        self._later, self._numbers, self._returns = later, numbers, returns
         #: Words that the program sends and does not get back.
         self._gone: set[str] = set()
         self._table, self._source, self._form, self._most = table, source, form, most
@@ -98,7 +101,8 @@ class OpenProgram:
     def _place_one(self, *, loads: bool) -> bool:
         """Place the first draft that fits."""
         known = {*self.ports} - self._gone | {each for each in self._held if each}
-        known |= {word for word, place in self._table.places.items() if place is Place.NUMBER}
+        if self._numbers:
+            known |= {word for word, place in self._table.places.items() if place is Place.NUMBER}
         for number, draft in enumerate(self.left):
             if not known.issuperset(draft.leaves):
                 continue
@@ -187,9 +191,9 @@ class OpenProgram:
                 if not loads or not self._load(word, (draft, *rest)):
                     return False
                 beside.remove(word)
-        if len(beside) > 1:
+        if len(beside) > 1 and (len(beside) > 2 or not self._table.is_pair(beside)):
             return False
-        phase = self._phase(draft, x, beside[0] if beside else None)
+        phase = self._phase(draft, x, *beside)
         if phase is None or not (loads or draft.place is Place.FULL or phase.source is None):
             return False
         if not self._enter(draft, phase, rest):
@@ -212,24 +216,28 @@ class OpenProgram:
         maker = self._makers[word]
         return word in self.ports or (maker.source is None and maker.send is None)
 
-    def _phase(self, draft: Draft, x: str | None, beside: str | None) -> PlacedPhase | None:
+    def _phase(
+        self, draft: Draft, x: str | None, beside: str | None = None, second: str | None = None
+    ) -> PlacedPhase | None:
         """Phase of a draft with its streams, or None if their forms do not go together."""
         phase = PlacedPhase(draft.chain, draft.words, self._source, send=draft.send)
         phase.statistics = {
             each: self._held.index(each)
             for each in draft.leaves
-            if each in self._held and each not in (x, beside)
+            if each in self._held and each not in (x, beside, second)
         }
         phase.number = next(
             (each for each in draft.leaves if self._table.places[each] is Place.NUMBER), None
         )
-        beside_x = (beside, phase.number)
+        beside_x = (beside, second, phase.number)
         if len(phase.statistics) + sum(each is not None for each in beside_x) > 2:
             # A phase fetches two words beside the source.
             return None
         use = None
         if beside is not None:
             use = _USES[self._table.places[beside]]
+            if second is not None:
+                use, phase.second = AuxiliaryUse.SPREAD_PAIR, (second, self.ports[second])
             phase.beside = beside, self.ports[beside], use
         held = phase.beside[1].form.per_word if use is AuxiliaryUse.HELD and phase.beside else 4
         # Statistics alone make no program, and have fewer positions than a vector of int8.

@@ -44,6 +44,8 @@ class PlacedPhase:
         Word that the source gives, if the chain takes it.
     beside : (str, Port, AuxiliaryUse) or None
         Word that the auxiliary stream gives.
+    second : (str, Port) or None
+        Second word that it gives in a stream of pairs.
     statistics : mapping of str to int
         Words that statistics give, and their numbers.
     number : str or None
@@ -59,6 +61,7 @@ class PlacedPhase:
     form: ElementForm = ElementForm.WORD
     x: str | None = None
     beside: tuple[str, Port, AuxiliaryUse] | None = None
+    second: tuple[str, Port] | None = None
     statistics: Mapping[str, int] = dataclasses.field(default_factory=dict)
     number: str | None = None
     reduction: Reduction = Reduction.NONE
@@ -70,6 +73,8 @@ class PlacedPhase:
         fetched = {word: _STATISTICS[number] for word, number in self.statistics.items()}
         if self.number is not None:
             fetched = {self.number: Fetched.ROW} | fetched
+        if self.second is not None:
+            fetched = {self.second[0]: Fetched.AUXILIARY_SECOND} | fetched
         if self.beside is not None:
             fetched = {self.beside[0]: Fetched.AUXILIARY} | fetched
         names: dict[Word, Operand] = dict(zip(fetched, (Operand.Y, Operand.Z)))
@@ -92,7 +97,8 @@ class PlacedPhase:
             **self._units(names),
         )
         result = self.send.value if self.send else None
-        return CodedPhase(phase, self.source, port.value if port else None, result)
+        beside, second = port.value if port else None, self.second
+        return CodedPhase(phase, self.source, beside, result, second[1].value if second else None)
 
     def _units(self, names: Mapping[Word, Operand]) -> dict[str, Any]:
         """Order and operands of the units; those that the chain does not use come first."""

@@ -57,8 +57,9 @@ class Schedule:
         self._formats = dict(inputs)
         self.left = tuple(drafts)
         self._ports = {word: port for word, port in table.ports.items() if port.value in inputs}
-        #: What the last program has sent.
+        #: What the last program has sent; whether there is one.
         self._made: set[str] = set()
+        self._begun = False
         #: Axis of the vectors of each value that can be a source.
         self._sources: dict[str, Axis | None] = {
             port.value: table.lengths[word]
@@ -103,6 +104,7 @@ class Schedule:
             length,
             self._most,
             later=later,
+            numbers=not self._begun,
             returns=self._returns,
         )
         trial.fill(self.left)
@@ -111,6 +113,7 @@ class Schedule:
     def _closed(self, program: OpenProgram) -> LaneCode:
         """The program, after which what it has sent is known."""
         program.close()
+        self._begun = True
         self._made = {send.value for send, _, _ in program.sent}
         self.left, self._ports = program.left, program.ports
         for send, place, length in program.sent:

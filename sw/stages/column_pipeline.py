@@ -24,7 +24,7 @@ from sw.epilogue.collector import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import divisor
-from sw.stages.pipeline import Pipeline, PipelineParts, on_grids, pcu_name
+from sw.stages.pipeline import Grid, Pipeline, PipelineParts, on_grids, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
@@ -52,8 +52,8 @@ def column_pipelines(
         Why a choice does not fit, in its place.
     """
 
-    def build(lines: int, copies: int) -> Pipeline:
-        return _Builder(region, codes, arrays, config, lines, copies).pipeline()
+    def build(grid: Grid) -> Pipeline:
+        return _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
 
     return on_grids(config, len(codes), MERGED, build)
 

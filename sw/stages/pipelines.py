@@ -20,7 +20,7 @@ from sw.stages.elements.element_pipeline import element_pipelines
 from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
-from sw.stages.row_pipeline import row_pipelines
+from sw.stages.row_pipeline import Reading, row_pipelines
 from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["pipelines"]
@@ -68,16 +68,21 @@ def _candidates(
             "Element math needs lanes, and `pcu.lanes` is 0", value=0, rule="PCUs with lanes"
         )
         return
-    vectors = any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values())
-    rows = functools.partial(row_pipelines, in_order=in_order)
+    parts = [each.part for each in region.inputs.values()]
+    vectors = Part.ROW in parts or Part.COLUMN in parts
     build: Callable[..., Iterator[Pipeline | Unfit]]
     if region.reduces == {0}:
         build, codes = column_pipelines, _codes(region, config, 1)
-    elif region.reduces:
-        codes = _codes(region, config, 0)
-        build = functools.partial(rows, widened=_widened(region, codes, config))
-    elif vectors:
-        build, codes = rows, _codes(region, config, 0, phases=1)
+    elif region.reduces or vectors:
+        phases = PHASES if region.reduces else 1
+        codes = _codes(region, config, 0, phases=phases)
+        others = []
+        if region.reduces and (wide := _widened(region, codes, config)):
+            others = [Reading(*wide, again=True)]
+        if parts.count(Part.ROW) > 1:
+            pairs = _codes(region, config, 0, phases=phases, pairs=True)
+            others += [Reading(region, pairs)] if pairs != codes else []
+        build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
         build, codes = element_pipelines, _codes(region, config, 1, phases=1)
     if again := _taken_again(region, codes):
@@ -118,7 +123,12 @@ def _widened(
 
 
 def _codes(
-    region: Region, config: ChipConfig, lane_axis: int, *, phases: int = PHASES
+    region: Region,
+    config: ChipConfig,
+    lane_axis: int,
+    *,
+    phases: int = PHASES,
+    pairs: bool = False,
 ) -> tuple[LaneCode, ...]:
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
@@ -134,4 +144,5 @@ def _codes(
         returns=not region.reduces,
         numbered=bool(region.reduces),
         phases=phases,
+        pairs=pairs,
     )

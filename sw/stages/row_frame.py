@@ -8,6 +8,7 @@ from enum import Enum
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
+from hw.arch.lanes.phase_word import Fetched
 from hw.arch.loops import LoopProgram
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
@@ -16,7 +17,7 @@ from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import chunks_of, even_share
-from sw.stages.pipeline import PipelineParts
+from sw.stages.pipeline import Grid, PipelineParts
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop
@@ -89,34 +90,29 @@ class RowPieces:
             return LoopProgram(), LoopProgram(self.slots)
         return LoopProgram(2), LoopProgram(self.slots - 1, slope=2 - self.slots, outer=_OUTER)
 
-    def vectors(self, stride: int) -> LoopProgram:
-        """Address loop over the vectors of one row of a slot."""
-        return self._over(self.size, ceil_div(self.last, self.vector), stride)
+    def steps(self, columns: int, stride: int) -> LoopProgram:
+        """Address loop over a slot, so many columns a step; they divide a vector."""
+        count, last = self.width // columns, ceil_div(self.last, columns)
+        if self.slots == 1 or last == count:
+            return loop(last, stride)
+        return LoopProgram(count, stride=stride, slope=last - count, outer=_OUTER)
 
-    def elements(self, stride: int) -> LoopProgram:
-        """Address loop over the columns of a slot, one stride apart."""
-        return self._over(self.width, self.last, stride)
+    def written(self, walk: Walk, passes: int) -> Walk:
+        """Walk that writes all pieces of a row, from one that writes a slot."""
+        windows = LoopProgram(self.slots)
+        return dataclasses.replace(walk, launches=LoopProgram(passes), windows=windows)
 
-    def walks(self, write: Walk, read: Walk, passes: int, *, whole: bool) -> tuple[Walk, Walk]:
-        """Walks over a vector that passes in pieces, from those over one that is held."""
+    def read(self, walk: Walk, columns: int, passes: int, *, whole: bool) -> Walk:
+        """Walk that reads all pieces of a row, from one that reads a slot in steps of columns."""
         windows, slots = self.windows()
-        loops = (self.vectors(self.vector) if whole else self.elements(self.vector),)
-        launches = LoopProgram(passes)
-        write = dataclasses.replace(write, launches=launches, windows=LoopProgram(self.slots))
-        read = dataclasses.replace(
-            read,
-            loops=loops,
-            launches=launches,
+        return dataclasses.replace(
+            walk,
+            loops=(self.steps(columns, walk.loops[0].stride),),
+            launches=LoopProgram(passes),
             windows=windows,
             slots=slots,
             last_level=Level.WINDOWS if whole else ENGINE_LOOPS,
         )
-        return write, read
-
-    def _over(self, count: int, last: int, stride: int) -> LoopProgram:
-        if self.slots == 1 or last == count:
-            return loop(last, stride)
-        return LoopProgram(count, stride=stride, slope=last - count, outer=_OUTER)
 
 
 def half_writes(write: Walk) -> tuple[Walk, Walk]:
@@ -163,8 +159,9 @@ class RowFrame:
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
-    lines, copies : int
-        Lines of an AGCU each, and copies of the chain of lane programs in a line.
+    grid : Grid
+        Lines of an AGCU each, and copies of the chain of lane programs in a line. Copies that share
+        all programs but the first send whole rows, in turn.
     streamed : Streamed
         What passes in pieces.
     widest : int
@@ -184,15 +181,14 @@ class RowFrame:
         codes: tuple[LaneCode, ...],
         arrays: tuple[ArraySpec, ...],
         config: ChipConfig,
-        lines: int,
-        copies: int,
+        grid: Grid,
         streamed: Streamed,
         widest: int,
         engines: int,
     ) -> None:
         self.region, self.codes, self.arrays = region, codes, arrays
         self.parts = PipelineParts(config)
-        self.copies = copies
+        self.copies, self.share = grid.copies, grid.share
         self.streamed, self.widest, self.engines = streamed, widest, engines
         #: Whether rows pass in pieces that are loaded again.
         self.in_pieces = streamed in (Streamed.ROWS, Streamed.VECTORS)
@@ -204,13 +200,14 @@ class RowFrame:
         self.group = self.parts.vector(codes[0].formats[codes[0].source])
         if not self.whole:
             self.group = max(self.parts.vector(form) for form in self.formats())
-        blocks = ceil_div(region.rows, self.group * copies)
-        self.lines = min(lines, blocks)
+        blocks = ceil_div(region.rows, self.group * self.copies)
+        self.lines = min(grid.lines, blocks)
         # Streams that all lines share take as many packets in each: some last blocks lie outside.
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)
-        if self.group * copies > MAX_BOX:
-            raise unfit("Rows of a block", f"be at most {MAX_BOX}", self.group * copies)
+        for number in range(len(codes)):
+            if (rows := self.group * self.count(number)) > MAX_BOX:
+                raise unfit("Rows of a block", f"be at most {MAX_BOX}", rows)
         if any(len(code.phases) > 1 for code in codes[1:]):
             rule = "have one phase, because statistics are of tiles that are loaded"
             phases = max(len(code.phases) for code in codes[1:])
@@ -220,6 +217,26 @@ class RowFrame:
             if len(sent) > 1 and not region.outputs.keys() >= set(sent):
                 rule = "send one value, or only such as are stored"
                 raise unfit("A lane program with row statistics", rule, len(sent))
+        if self.share > 1:
+            self._require_sharing()
+
+    def _require_sharing(self) -> None:
+        """Programs behind the first take only what it sends, and vectors; buffers hold whole rows.
+
+        Chains wait for their turn to send. Where rows pass in pieces, the loads of those whose turn
+        it is would wait for them.
+        """
+        if self.in_pieces:
+            raise unfit("Rows of chains that share programs", "lie in a buffer as a whole", 1)
+        made = {value for number in range(len(self.codes)) for value in self.sent(number)}
+        later = [each for code in self.codes[1:] for each in code.phases]
+        taken = {value for each in later for value in (each.source, *each.beside) if value}
+        tiles = {each for each in taken if each not in made and not self.is_row(each)}
+        stored = set(self.sent(0)) & self.region.outputs.keys()
+        numbers = any(Fetched.ROW in (each.phase.y, each.phase.z) for each in later)
+        if not self.whole or len(self.codes) == 1 or tiles or stored or numbers:
+            rule = "have row statistics in the first, and take only its results and vectors behind"
+            raise unfit("Lane programs that chains share", rule, len(tiles | stored))
 
     def _row_slots(self) -> int:
         """The most equal pieces of a row, in whole vectors and at least `_SHORTEST` columns each.
@@ -236,6 +253,18 @@ class RowFrame:
             if self.whole and columns % (count * unit) == 0 and columns // count <= MAX_BOX:
                 return count
         raise unfit("Slots of a row", f"be 2 to {most}, of whole vectors", 1)
+
+    def count(self, number: int) -> int:
+        """PCUs of a line that run a lane program."""
+        return self.copies if number == 0 else self.copies // self.share
+
+    def turns(self, number: int) -> int:
+        """Groups of rows of a block that pass a PCU of a lane program, one after the other."""
+        return self.copies // self.count(number)
+
+    def takes_rows(self, number: int) -> bool:
+        """Whether the packets of a lane program are whole rows, not single columns."""
+        return self.whole and (number == 0 or self.share > 1)
 
     def sent(self, number: int) -> tuple[str, ...]:
         """Values that a lane program sends, in order."""

@@ -15,11 +15,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX, Descriptor
-from hw.arch.lanes.phase_word import AuxiliaryUse
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
@@ -27,16 +26,17 @@ from sw.array_spec import ArraySpec
 from sw.epilogue.collector import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
-from sw.stages.long_rows import chunks_of, half_rows_of, pieces_of, rows_of, vector_of
-from sw.stages.pipeline import Pipeline, on_grids, pcu_name
+from sw.stages.long_rows import half_rows_of, pieces_of, rows_of
+from sw.stages.pipeline import Grid, Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.results.row_cycles import row_cycles
 from sw.stages.results.row_results import RowResults
 from sw.stages.row_frame import RowFrame, Streamed, half_writes
+from sw.stages.spread_vectors import add_vectors
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
-__all__ = ["row_pipelines"]
+__all__ = ["Reading", "row_pipelines"]
 
 #: Columns of stored boxes, and write engines of a buffer of results, that are tried. Results that
 #: take little of a PMU leave slots and engines to rows.
@@ -47,6 +47,24 @@ _AGAIN = 1.2
 _WIDENED = 1.02
 
 
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """A region, and lane programs that compute it.
+
+    Parameters
+    ----------
+    region : Region
+    codes : tuple of LaneCode
+    again : bool
+        Whether its tiles of bf16 are fp32: memory sends each of their beats twice, so it is chosen
+        only where no buffer holds rows.
+    """
+
+    region: Region
+    codes: tuple[LaneCode, ...]
+    again: bool = False
+
+
 def row_pipelines(
     region: Region,
     codes: tuple[LaneCode, ...],
@@ -54,7 +72,7 @@ def row_pipelines(
     config: ChipConfig,
     *,
     in_order: bool,
-    widened: tuple[Region, tuple[LaneCode, ...]] | None = None,
+    others: Sequence[Reading] = (),
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines for a region with rows on lanes, by their estimated cycles.
 
@@ -68,9 +86,8 @@ def row_pipelines(
     config : ChipConfig
     in_order : bool
         Whether the order matters: else each is yielded when it is found.
-    widened : (Region, tuple of LaneCode) or None
-        The region with tiles of bf16 as fp32, and its lane programs: another choice where no buffer
-        holds rows, because memory sends each of its beats twice.
+    others : sequence of Reading
+        Other choices of the region and its lane programs.
 
     Yields
     ------
@@ -80,37 +97,36 @@ def row_pipelines(
     """
 
     def build(
-        reading: tuple[Region, tuple[LaneCode, ...]],
+        reading: Reading,
         streamed: Streamed,
         widest: int,
         engines: int,
-        lines: int,
-        copies: int,
+        grid: Grid,
     ) -> Pipeline:
-        frame = *reading, arrays, config, lines, copies, streamed, widest, engines
+        frame = reading.region, reading.codes, arrays, config, grid, streamed, widest, engines
         return _Builder(*frame).pipeline()
 
     vectors = any(each.part is Part.ROW for each in region.inputs.values())
     found: list[tuple[float, Pipeline]] = []
     held = False
     problems: list[Unfit] = []
-    readings = [(region, codes)] + ([widened] if widened else [])
+    readings = sorted((Reading(region, codes), *others), key=lambda each: each.again)
     for reading, streamed in itertools.product(readings, Streamed):
         if streamed is Streamed.VECTORS and not vectors:
             continue
         once = streamed in (Streamed.NOTHING, Streamed.ONCE)
-        if reading is widened and (once or held):
+        if reading.again and (once or held):
             continue
         for widest, engines in _RESULTS if once else _RESULTS[:1]:
             choice = functools.partial(build, reading, streamed, widest, engines)
-            for each in on_grids(config, len(reading[1]), 2 * MERGED, choice):
+            for each in on_grids(config, len(reading.codes), 2 * MERGED, choice, shares=MERGED):
                 if not in_order:
                     yield each
                 elif isinstance(each, Unfit):
                     problems.append(each)
                 else:
                     more = 1.0 if once else _AGAIN
-                    more *= _WIDENED if reading is widened else 1.0
+                    more *= _WIDENED if reading.again else 1.0
                     found.append((more * each.cycles, each))
                     held = held or once
     yield from (each for _, each in sorted(found, key=lambda each: each[0]))
@@ -128,16 +144,17 @@ class _Builder(RowFrame):
                 if self.whole:
                     self._whole_auxiliary(line, copy)
                 for number in range(len(self.codes)):
-                    self._code(line, number, copy)
+                    if copy < self.count(number):
+                        self._code(line, number, copy)
             for number in range(len(self.codes)):
                 if self.region.outputs.keys() >= set(self.sent(number)):
                     RowResults(self, number).add(line)
-        for value, source in self.region.inputs.items():
-            if source.part is Part.ROW:
-                self._row(value)
+        add_vectors(self)
+        shared = f", {self.share} of which share all but the first" if self.share > 1 else ""
         slots = f" in {self.row_slots} slots" if self.row_slots > 1 else ""
         whole = self.parts.done(
-            f"{self.lines * self.copies} chains of {len(self.codes)} PCUs, {self.blocks} blocks of "
+            f"{self.lines * self.copies} chains of {len(self.codes)} PCUs{shared}, "
+            f"{self.blocks} blocks of "
             f"{rows} rows each, {self.group} rows per vector, packets of {self.region.columns} "
             f"columns{slots}",
             rows,
@@ -149,18 +166,19 @@ class _Builder(RowFrame):
         """Sockets that take a value: those of the first code with whole rows, or the others."""
         found = []
         for number, code in enumerate(self.codes):
-            if (number == 0 and self.whole) != whole:
+            if copy >= self.count(number) or self.takes_rows(number) != whole:
                 continue
             name = pcu_name(line, number, copy)
             if any(each.source == value for each in code.phases):
                 found.append(Socket(name, PcuInput.ACTIVATION))
-            if any(each.auxiliary == value for each in code.phases) and not whole:
+            beside = any(value in each.beside for each in code.phases)
+            if beside and not (whole and number == 0):
                 found.append(Socket(name, PcuInput.AUXILIARY))
         return found
 
     def _uses(self, value: str) -> int:
         """Phases of the first code that take a value from its auxiliary stream."""
-        return sum(each.auxiliary == value for each in self.codes[0].phases)
+        return sum(value in each.beside for each in self.codes[0].phases)
 
     def _read(self, value: str, repeats: int, *, whole: bool) -> Walk:
         """Walk over the columns of a group, which are one packet or one each."""
@@ -174,7 +192,7 @@ class _Builder(RowFrame):
             columns = loop(self.region.columns, 0)
         elif self.in_pieces:
             pieces = self.input_pieces(value)
-            (windows, slots), columns = pieces.windows(), pieces.elements(vector)
+            (windows, slots), columns = pieces.windows(), pieces.steps(1, vector)
             launches, repeats, ends = LoopProgram(self.blocks * repeats), 1, Level.WINDOWS
         else:
             slots = LoopProgram(self.row_slots)
@@ -305,93 +323,42 @@ class _Builder(RowFrame):
 
     def _whole_auxiliary(self, line: int, copy: int) -> None:
         """Auxiliary stream of the first code: packets of buffers in the order of its phases."""
-        taken = [each.auxiliary for each in self.codes[0].phases if each.auxiliary is not None]
-        runs = [(value, len(list(same))) for value, same in itertools.groupby(taken)]
-        if len({value for value, _ in runs}) != len(runs):
+        taken = [each.beside for each in self.codes[0].phases if each.beside]
+        runs = [(values, len(list(same))) for values, same in itertools.groupby(taken)]
+        if len({values for values, _ in runs}) != len(runs):
             raise unfit("Turns of an auxiliary stream", "each be of another value", len(runs))
-        rows = [value for value, _ in runs if self.is_row(value)]
+        rows = [values for values, _ in runs if any(map(self.is_row, values))]
         if rows and len(runs) > 1:
             rule = "be the only one of a lane program with statistics"
             raise unfit("Vector along the columns as auxiliary stream", rule, len(runs))
         if runs and not rows:
             sources = [
-                (Socket(_name(line, copy, value, whole=True)), count) for value, count in runs
+                (Socket(_name(line, copy, value, whole=True)), count) for (value,), count in runs
             ]
             sink = Socket(pcu_name(line, 0, copy), PcuInput.AUXILIARY)
             self.parts.join(f"{sink.stage}_auxiliary", sources, [sink])
 
-    def _row(self, value: str) -> None:
-        """Buffers of a vector along the columns, for each way to give it to all who take it."""
-        source = self.region.inputs[value]
-        form = source.type.format
-        vector, columns = self.parts.vector(form), self.region.columns
-        users = [
-            (number, each)
-            for number, code in enumerate(self.codes)
-            for each in code.phases
-            if each.auxiliary == value
-        ]
-        if any(each.phase.auxiliary is not AuxiliaryUse.SPREAD for _, each in users):
-            rule = "be spread, an element for every column"
-            raise unfit(f"Vector `{source.tensor}`", rule, len(users))
-        pieces = self.pieces(form) if self.streamed is Streamed.VECTORS else None
-        chunks = pieces.size if pieces else chunks_of(columns, form, vector)
-        for whole in (True, False):
-            numbers = [number for number, _ in users if (number == 0 and self.whole) == whole]
-            if not numbers:
-                continue
-            if whole:
-                passes, times = self.blocks * len(numbers), 1
-                write = Walk((loop(chunks, vector),))
-                read = Walk((loop(chunks, vector),), last_level=Level.ADDRESS)
-                slot = chunks * vector
-            else:
-                # A column of a source has several vectors, each of which takes an element.
-                times = max(
-                    self.halves(self.codes[number].formats[self.codes[number].source])
-                    for number in numbers
-                )
-                passes = self.blocks
-                write = Walk((loop(times, 1), loop(chunks, vector**2)), access=Access.COLUMN)
-                read = Walk((loop(columns, vector),), last_level=ENGINE_LOOPS)
-                slot = chunks * vector**2
-            require_count("passes over a vector", passes)
-            loads = [BoxLoop(1)]
-            if pieces:
-                loads = [BoxLoop(passes), BoxLoop(pieces.slots, 0, pieces.width)]
-                write, read = pieces.walks(write, read, passes, whole=whole)
-            else:
-                read = dataclasses.replace(read, repeats=LoopProgram(passes))
-            name = f"{value}_{'rows' if whole else 'columns'}"
-            hold = Hold(slot * form.bits // 8, form.bits // 8, (write,), (read,))
-            wanted = 2 if pieces else 1
-            self.parts.hold(name, hold, wanted=wanted, rate=0.2, alignment=vector, tokens=True)
-            tensor = vector_of(
-                self.arrays, source.tensor, columns, vector, times, pieces.width if pieces else None
-            )
-            self.parts.load(f"{name}_load", self.lines - 1, tensor, loads, [Socket(name)])
-            takers = [
-                Socket(pcu_name(line, number, copy), PcuInput.AUXILIARY)
-                for line in range(self.lines)
-                for copy in range(self.copies)
-                for number in dict.fromkeys(numbers)
-            ]
-            self.parts.join(f"{name}_elements", [(Socket(name), 1)], takers)
-
     def _code(self, line: int, number: int, copy: int) -> None:
-        code = self.codes[number]
-        name = pcu_name(line, number, copy)
+        """PCU of a lane program, and the stream of what it and those beside it send."""
+        code, name = self.codes[number], pcu_name(line, number, copy)
         made = self.sent(number)[-1]
         if made in self.region.outputs:
             self.parts.lanes(name, code, {}, cut=1)
             return
-        if number == 0 and self.whole and self.parts.vector(code.formats[made]) > self.group:
+        if self.takes_rows(number) and self.parts.vector(code.formats[made]) > self.group:
             rule = f"have at most {self.group} elements per vector, as the source"
             raise unfit("Result of a lane program with row statistics", rule, self.group)
-        cut = 0 if code.sends_statistic(made) else self.halves(code.formats[made])
+        rows = self.share > 1
+        cut = 0 if rows or code.sends_statistic(made) else self.halves(code.formats[made])
         self.parts.lanes(name, code, {}, cut=cut)
-        takers = self._takers(line, copy, made, whole=False)
-        self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
+        apart = self.count(number + 1)
+        if copy < apart:
+            senders = [
+                pcu_name(line, number, each) for each in range(copy, self.count(number), apart)
+            ]
+            takers = self._takers(line, copy, made, whole=rows)
+            sources = [(Socket(each, PcuOutput.RESULT), 1) for each in senders]
+            self.parts.join(f"{name}_results", sources, takers)
 
 
 def _name(line: int, copy: int, value: str, *, whole: bool) -> str:

@@ -20,7 +20,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.stages.elements.element_blocks import block_cycles, element_blocks
-from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
+from sw.stages.pipeline import Grid, Pipeline, PipelineParts, on_grids
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 
@@ -47,8 +47,8 @@ def element_pipelines(
         Why a choice does not fit, in its place.
     """
 
-    def build(lines: int, copies: int) -> Pipeline:
-        return _Builder(region, codes, arrays, config, lines, copies).pipeline()
+    def build(grid: Grid) -> Pipeline:
+        return _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
 
     return on_grids(config, len(codes), MERGED, build)
 

@@ -52,11 +52,17 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     Copies that send columns do so in turn, so none begins a block before the others have theirs.
     The first boxes of all copies are loaded before that, and the last box is stored behind it. Rows
     in pieces have two slots a copy, so a piece takes half of memory's latency at least. Results
-    that no buffer holds for a whole block are stored while the last phase sends them.
+    that no buffer holds for a whole block are stored while the last phase sends them. A PCU that
+    several chains share takes their groups one after the other, the last of which begins so late.
     """
-    loads, stores = _transfers(frame, pipeline, Load), _transfers(frame, pipeline, Store)
+    last = len(frame.codes) - 1
+    turns = frame.turns(last)
+    results = frame.blocks * turns
+    loads = _transfers(frame, pipeline, Load, frame.blocks)
+    stores = _transfers(frame, pipeline, Store, results)
     phases = [sum(_phases(frame, code)) for code in frame.codes]
-    lanes = frame.blocks * max(phases)
+    passes = [frame.turns(number) * each for number, each in enumerate(phases)]
+    lanes = frame.blocks * max(passes) + (turns - 1) * phases[last]
     in_turn = not all(
         code.sends_statistic(value)
         for number, code in enumerate(frame.codes)
@@ -67,14 +73,15 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     if stores.slots == 1:
         lanes += stores.cycles
     elif stores.slots < stores.boxes:
-        last = _phases(frame, frame.codes[-1])[-1]
-        stored = stores.cycles / frame.blocks + stores.boxes * _LATENCY / 2
-        lanes += frame.blocks * max(0.0, stored - last)
+        stored = stores.cycles / results + stores.boxes * _LATENCY / 2
+        lanes += results * max(0.0, stored - _phases(frame, frame.codes[last])[-1])
     begin = loads.box * frame.copies * max(map(frame.spread, frame.region.inputs))
     return max(loads.cycles, stores.cycles, lanes) + begin + stores.box
 
 
-def _transfers(frame: RowFrame, pipeline: Pipeline, kind: type[Load | Store]) -> _Transfers:
+def _transfers(
+    frame: RowFrame, pipeline: Pipeline, kind: type[Load | Store], blocks: int
+) -> _Transfers:
     graph, config = pipeline.graph, frame.parts.config
     sources = {
         sink.stage: [end.stage for end, _ in each.sources]
@@ -86,7 +93,7 @@ def _transfers(frame: RowFrame, pipeline: Pipeline, kind: type[Load | Store]) ->
         box = each.descriptor.box_bytes * 8 / config.width_bits * _pace(frame, each.descriptor)
         count = _boxes(each.loops)
         cycles[each.agcu] += box * count
-        largest, boxes = max(largest, box), max(boxes, count // frame.blocks)
+        largest, boxes = max(largest, box), max(boxes, count // blocks)
         beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
         slots = min(slots, *(pipeline.homes[end].slots for end in beside if end in pipeline.homes))
     return _Transfers(max(cycles), largest, boxes, slots)

@@ -75,8 +75,11 @@ class RowResults:
     def __init__(self, frame: RowFrame, number: int) -> None:
         self._frame, self._number, self._code = frame, number, frame.codes[number]
         self._values = frame.sent(number)
+        #: Groups of rows side by side in a block of results, and such blocks.
+        self._copies = frame.count(number)
+        self._blocks = frame.blocks * frame.turns(number)
         #: Whether the results of several columns are packed in a vector.
-        self._packed = frame.whole and number == 0
+        self._packed = frame.takes_rows(number)
         #: Boxes of a block of rows. Streams that take turns have as many: a statistic is stored
         #: once for each.
         self._boxes = max(map(self._wide_boxes, frame.region.outputs))
@@ -121,7 +124,7 @@ class RowResults:
 
     def _edges(self) -> list[int]:
         """Copies at which the write engines of a buffer begin, and the end."""
-        copies, ratio = self._frame.copies, max(map(self._ratio, self._values))
+        copies, ratio = self._copies, max(map(self._ratio, self._values))
         if copies > ratio and copies % ratio:
             raise unfit("Copies of a chain", f"be a multiple of {ratio}", copies)
         edges = [0, copies]
@@ -164,11 +167,12 @@ class RowResults:
         frame.parts.hold(
             name, hold, wanted=2 * least, rate=0.5, alignment=vector, tokens=False, least=least
         )
-        step = frame.group * frame.copies
+        step, turns = frame.group * self._copies, frame.turns(self._number)
         tensor = frame.region.outputs[value]
-        box = boxes_of(frame.arrays, tensor, (layout.box, step), line * step)
+        box = boxes_of(frame.arrays, tensor, (layout.box, step), line * step * turns)
         loops = [
-            BoxLoop(frame.blocks, 1, step * frame.lines if frame.blocks > 1 else 0),
+            BoxLoop(frame.blocks, 1, step * turns * frame.lines if frame.blocks > 1 else 0),
+            *([BoxLoop(turns, 1, step)] if turns > 1 else []),
             BoxLoop(layout.boxes, 0, layout.box if layout.boxes > 1 and not statistic else 0),
         ]
         frame.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
@@ -183,7 +187,7 @@ class RowResults:
             layout.write,
             loops=(*layout.write.loops, *copies),
             offset=layout.write.offset + first // most * far + first % most * near,
-            launches=LoopProgram(self._frame.blocks),
+            launches=LoopProgram(self._blocks),
         )
 
     def _columns(self, value: str) -> _Layout:
@@ -212,8 +216,8 @@ class RowResults:
         high = max(lead + wide * boxes, begin + last * ratio)
         band = ceil_div(high, vector) * vector**2
         windows, over, steps = _steps(slots, each, last, ratio * vector)
-        beside = min(ratio, frame.copies)
-        groups = frame.copies // beside
+        beside = min(ratio, self._copies)
+        groups = self._copies // beside
         write = Walk(
             (steps, *([loop(halves, band)] if halves > 1 else [])),
             offset=begin * vector,
@@ -230,7 +234,7 @@ class RowResults:
             ),
             offset=lead * vector,
             access=Access.COLUMN,
-            launches=LoopProgram(frame.blocks),
+            launches=LoopProgram(self._blocks),
             windows=LoopProgram(slots),
             last_level=Level.ADDRESS + 1,
         )
@@ -247,7 +251,7 @@ class RowResults:
         after += self._vectors(value) - own
         first, blocks, steps = self._lone_blocks(own, before, after, block)
         write = Walk(steps, access=Access.ROW)
-        copies = frame.copies
+        copies = self._copies
         read = Walk(
             (
                 loop(copies, blocks * block),
@@ -256,7 +260,7 @@ class RowResults:
             ),
             offset=first * block,
             access=Access.COLUMN,
-            launches=LoopProgram(frame.blocks),
+            launches=LoopProgram(self._blocks),
             repeats=LoopProgram(self._boxes),
             last_level=Level.ADDRESS,
         )

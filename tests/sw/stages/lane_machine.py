@@ -38,11 +38,12 @@ class _Unit:
         """Vectors that a phase takes beside its source."""
         if coded.auxiliary is None:
             return np.zeros((0, self.words), np.uint32)
-        value = values[coded.auxiliary]
+        value = np.concatenate([values[each] for each in coded.beside])
         shapes = {
             AuxiliaryUse.VECTOR: (self.lanes, value.shape[1]),
             AuxiliaryUse.HELD: (self.lanes, 1),
             AuxiliaryUse.SPREAD: (1, value.shape[1]),
+            AuxiliaryUse.SPREAD_PAIR: (2, value.shape[1]),
         }
         assert value.shape == shapes[coded.phase.auxiliary]
         return _vectors(value.T, self.code.formats[coded.auxiliary], self.words)

@@ -138,6 +138,40 @@ def test_programs_of_few_phases_are_a_chain_of_results(kernel, seed):
         assert {each.auxiliary for each in code.phases} <= {*inputs, None}
 
 
+@tw.kernel("X[M, N], G[N], H[N] -> Y[M, N]")
+def three_vectors(X, G, H, Y):
+    x, g, h = (tw.load_tile(each) for each in (X, G, H))
+    tw.store_tile(Y[:, :], (x * g + h) * g)
+
+
+@tw.kernel("X[M, N], G[N]: fp32, H[N]: bf16 -> Y[M, N]")
+def two_formats(X, G, H, Y):
+    x, g, h = (tw.load_tile(each) for each in (X, G, H))
+    tw.store_tile(Y[:, :], x * g + h)
+
+
+@tw.kernel("X[M, N], G[N], H[N] -> Y[M, N]")
+def clipped(X, G, H, Y):
+    """Both operations need the ALU."""
+    x, g, h = (tw.load_tile(each) for each in (X, G, H))
+    tw.store_tile(Y[:, :], tw.maximum(tw.minimum(x, h), g))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "alone", "paired"),
+    [(layer_norm, 3, 2), (three_vectors, 3, 2), (two_formats, 2, 2), (clipped, 2, 2)],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_two_vectors_may_be_a_stream_of_pairs(kernel, alone, paired, seed):
+    """Programs without pairs, and with them."""
+    for m, n in ((20, 33), (9, 1)):
+        program = kernel.trace(M=m, N=n, dtype=tw.bf16)
+        arrays = drawn(np.random.default_rng(seed), program, special=True)
+        for pairs, count in ((False, alone), (True, paired)):
+            codes = compare(program, arrays, lane_axis=0, pairs=pairs)
+            assert n == 1 or len(codes) == count
+
+
 def run(body, *, lane_axis=0, dtype=tw.bf16, shapes=("M, N", "M, N"), **how):
     """Codes of a program of two inputs."""
     first, second = shapes

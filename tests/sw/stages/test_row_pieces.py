@@ -34,7 +34,7 @@ def test_pieces_cover_a_row_and_are_about_equal(columns, vector, most):
     assert pieces.size <= fits
     assert pieces.size - ceil_div(pieces.last, vector) < pieces.slots
     windows, slots = pieces.windows()
-    for loops, step in ((pieces.elements(1), 1), (pieces.vectors(vector), vector)):
+    for loops, step in ((pieces.steps(1, 1), 1), (pieces.steps(vector, vector), vector)):
         ring = SlotRing(stride=pieces.width, count=pieces.slots)
         engine = EngineProgram(ring, (loops,), windows=windows, slots=slots)
         assert [each.position for each in moves_of(engine)] == [*range(0, columns, step)]
