@@ -57,7 +57,7 @@ KINDS: Mapping[str, Kind] = {
     "list": Kind(draw_list, judge_list, smaller_list, share=2),
     "axi": Kind(draw_axi, judge_axi, smaller_axi, share=18, shared=8),
     "bit": Kind(draw_bit, judge_bit, smaller_bit, share=12, shared=8),
-    "chip": Kind(draw_chip, judge_program, smaller_program, share=2, shared=5),
+    "chip": Kind(draw_chip, judge_program, smaller_program, share=2, shared=8),
 }
 
 #: Kinds whose models are those of `tiny` and `small`.
