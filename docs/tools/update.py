@@ -64,6 +64,11 @@ def main() -> None:
     args = parser.parse_args()
     pages = {block.page for block in GENERATED.values()} | {figure.page for figure in figures()}
     pages |= {file.relative_to(ROOT).as_posix() for file in (ROOT / GUIDE).rglob("*.md")}
+    unknown = sorted(set(args.page) - pages)
+    if unknown:
+        parser.error(
+            f"page must have generated blocks or figures, as docs/stages.md, not {unknown[0]}"
+        )
     for page in sorted(args.page or pages):
         changed = update(page, slow=not args.quick)
         print(f"{page}: {'written' if changed else 'as it was'}", flush=True)

@@ -71,16 +71,20 @@ def softmax_pipelines(
 def _candidates(
     work: SoftmaxProduct, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
+    def of_width(problem: Unfit) -> Unfit:
+        rows = f"keys of {work.depth} elements and values of {work.width}"
+        return Unfit(f"{rows}: {problem}", value=problem.value, rule=problem.rule)
+
     try:
         choices = softmax_sizes(work, config)
     except Unfit as problem:
-        yield problem
+        yield of_width(problem)
         return
     for sizes in choices:
         try:
             yield _Builder(work, arrays, config, sizes).pipeline()
         except Unfit as problem:
-            yield problem
+            yield of_width(problem)
 
 
 class _Builder:
