@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from enum import Enum
 
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.phase_word import Fetched
@@ -221,13 +222,13 @@ class RowFrame:
             self._require_sharing()
 
     def _require_sharing(self) -> None:
-        """Programs behind the first take only what it sends, and vectors; buffers hold whole rows.
+        """Programs behind the first take only what it sends, and vectors along the columns.
 
-        Chains wait for their turn to send. Where rows pass in pieces, the loads of those whose turn
-        it is would wait for them.
+        Raises
+        ------
+        Unfit
+            If they take or send more.
         """
-        if self.in_pieces:
-            raise unfit("Rows of chains that share programs", "lie in a buffer as a whole", 1)
         made = {value for number in range(len(self.codes)) for value in self.sent(number)}
         later = [each for code in self.codes[1:] for each in code.phases]
         taken = {value for each in later for value in (each.source, *each.beside) if value}
@@ -261,6 +262,22 @@ class RowFrame:
     def turns(self, number: int) -> int:
         """Groups of rows of a block that pass a PCU of a lane program, one after the other."""
         return self.copies // self.count(number)
+
+    def beside(self, value: str) -> int:
+        """Copies of a line that one load stream serves: all, or those that send at a time.
+
+        The others wait for their turn, with slots that are full. So rows in pieces need streams of
+        their own, and slots of a row have them if there are enough: their tokens take turns, too.
+        """
+        apart = self.streams(value) or (self.in_slots(value) and self._has_streams())
+        return self.copies // self.share if apart else self.copies
+
+    def _has_streams(self) -> bool:
+        """Whether an AGCU has a load stream for each turn of a line."""
+        config = self.parts.config
+        rows = [each.part is Part.ROW for each in self.region.inputs.values()]
+        needed = self.lines * self.share * rows.count(False) + rows.count(True)
+        return needed <= config.agcu.count * min(AGCU_STREAMS, config.token_tracks)
 
     def takes_rows(self, number: int) -> bool:
         """Whether the packets of a lane program are whole rows, not single columns."""

@@ -110,7 +110,8 @@ def row_pipelines(
     found: list[tuple[float, Pipeline]] = []
     held = False
     problems: list[Unfit] = []
-    readings = sorted((Reading(region, codes), *others), key=lambda each: each.again)
+    readings = [Reading(region, codes), *others]
+    readings.sort(key=lambda each: (each.again, len(each.codes)))
     for reading, streamed in itertools.product(readings, Streamed):
         if streamed is Streamed.VECTORS and not vectors:
             continue
@@ -225,19 +226,24 @@ class _Builder(RowFrame):
         if self.streams(value):
             for whole in (True, False):
                 sinks, times = self._buffers(line, value, whole=whole)
-                self._load(line, value, sinks, times)
+                beside = self.beside(value)
+                for first in range(0, len(sinks), beside):
+                    self._load(line, value, sinks[first : first + beside], times, first)
         else:
             kinds = (self._buffers(line, value, whole=whole)[0] for whole in (True, False))
             # A box goes to all buffers of a copy.
-            sinks = [sink for each in zip(*(kind for kind in kinds if kind)) for sink in each]
-            self._load(line, value, sinks, 1)
+            both = [sinks for sinks in kinds if sinks]
+            beside = self.beside(value)
+            for first in range(0, self.copies, beside):
+                turn = zip(*(sinks[first : first + beside] for sinks in both))
+                self._load(line, value, [sink for each in turn for sink in each], 1, first)
 
     def _buffers(self, line: int, value: str, *, whole: bool) -> tuple[list[Socket], int]:
         """Buffers of rows, written by rows, for one way to read them; packets of a block."""
         form = self.form_of(value)
         halves, vector = self.halves(form), self.parts.vector(form)
         chunks, band = self.chunks(value), self.band(value)
-        rows = min(vector, self.group)
+        rows, beside = min(vector, self.group), self.beside(value)
         uses = self._uses(value) if whole and self.whole else 0
         sources = sum(each.source == value for each in self.codes[0].phases)
         times = (uses or sources) if whole else 1
@@ -260,8 +266,8 @@ class _Builder(RowFrame):
                 access=Access.COLUMN,
                 launches=launches,
                 windows=windows,
-                modulus=self.copies,
-                index=copy,
+                modulus=beside,
+                index=copy % beside,
             )
             name = _name(line, copy, value, whole=whole)
             writes = half_writes(write) if self.spread(value) > 1 else (write,)
@@ -271,10 +277,13 @@ class _Builder(RowFrame):
                 self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
         return sinks, times
 
-    def _load(self, line: int, value: str, sinks: list[Socket], times: int) -> None:
-        """Loads of blocks of rows for all copies, one for each write engine of a buffer."""
+    def _load(self, line: int, value: str, sinks: list[Socket], times: int, first: int = 0) -> None:
+        """Loads of blocks of rows for copies from a first on, one per write engine of a buffer."""
         if not sinks:
             return
+        beside, row = self.beside(value), (line * self.copies + first) * self.group
+        if row >= self.region.rows:
+            raise unfit("First row of a load stream", f"be below {self.region.rows}", row)
         vector, spread = self.parts.vector(self.form_of(value)), self.spread(value)
         step, across, width = self.group * self.copies, 0, self.chunks(value) * vector
         if spread > 1:
@@ -285,7 +294,7 @@ class _Builder(RowFrame):
         elif self.in_slots(value):
             pieces = [BoxLoop(self.row_slots, 0, width)]
         for part in range(spread):
-            tensor = self._rows_of(value, width, line * step, part)
+            tensor = self._rows_of(value, width, row, part)
             rows = tensor[0].rank - 1
             blocks = BoxLoop(self.blocks, rows, step * self.lines if self.blocks > 1 else 0)
             begin = []
@@ -301,10 +310,10 @@ class _Builder(RowFrame):
                     *begin,
                     blocks,
                     *pieces,
-                    BoxLoop(self.copies, rows, self.group * (self.copies > 1)),
+                    BoxLoop(beside, rows, self.group * (beside > 1)),
                 ],
                 [Socket(each.stage, part) for each in sinks],
-                takers=len(sinks) // self.copies,
+                takers=len(sinks) // beside,
             )
 
     def _rows_of(self, value: str, width: int, row: int, part: int) -> tuple[Descriptor, int]:

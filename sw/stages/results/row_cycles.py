@@ -37,7 +37,7 @@ class _Transfers:
     boxes : int
         Boxes of a stream and a block of rows.
     slots : int
-        Least slots of a buffer.
+        Least slots of a buffer that takes or gives several boxes.
     """
 
     cycles: float
@@ -95,7 +95,9 @@ def _transfers(
         cycles[each.agcu] += box * count
         largest, boxes = max(largest, box), max(boxes, count // blocks)
         beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
-        slots = min(slots, *(pipeline.homes[end].slots for end in beside if end in pipeline.homes))
+        if count > 1:
+            ends = (pipeline.homes[end].slots for end in beside if end in pipeline.homes)
+            slots = min(slots, *ends)
     return _Transfers(max(cycles), largest, boxes, slots)
 
 

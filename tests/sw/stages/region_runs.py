@@ -33,8 +33,9 @@ def verify(kernel, config, sizes, dtype=tw.bf16, *, backend="emulator", **more):
 
 
 def require_predicted(kernel, chip, sizes, dtype, seed):
-    """Run on the RTL of a named chip: bytes of golden, and the predicted cycles within 5 %."""
-    problem = Problem(kernel, named[chip], dict(zip("MN", sizes, strict=True)), dtype)
+    """Run on the RTL of a chip: bytes of golden, and the predicted cycles within 5 %."""
+    config = named[chip] if isinstance(chip, str) else chip
+    problem = Problem(kernel, config, dict(zip("MN", sizes, strict=True)), dtype)
     job = Job(problem, backend="rtl", seed=seed)
     outcome = run(job, *compile_job(job))
     assert outcome.report["verified"], outcome.problems
