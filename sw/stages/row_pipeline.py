@@ -151,7 +151,9 @@ class _Builder(RowFrame):
                 if self.region.outputs.keys() >= set(self.sent(number)):
                     RowResults(self, number).add(line)
         add_vectors(self)
-        shared = f", {self.share} of which share all but the first" if self.share > 1 else ""
+        shared = (
+            f", every {self.share} of which share those behind the first" if self.share > 1 else ""
+        )
         slots = f" in {self.row_slots} slots" if self.row_slots > 1 else ""
         whole = self.parts.done(
             f"{self.lines * self.copies} chains of {len(self.codes)} PCUs{shared}, "

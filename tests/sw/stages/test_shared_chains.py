@@ -16,7 +16,7 @@ from sw.passes.field_limits import unfit
 from sw.stages import row_pipeline
 from tests.sw.stages.region_runs import require_predicted, side, verify
 
-SHARED = "share all but the first"
+SHARED = "share those behind the first"
 #: A chip whose rows pass in pieces from 129 columns on.
 LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
 
