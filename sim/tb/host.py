@@ -9,6 +9,7 @@ from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
 from hw.arch.counters import COUNTER_BITS
+from hw.arch.launch import trace_layout
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers.chip_registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host_port import HostPort
@@ -30,6 +31,8 @@ _INPUTS = {
     "i_error_entry": 16,
     "i_times": times_layout.size,
     "i_counters": COUNTER_BITS * _UNITS,
+    "i_trace": trace_layout.size,
+    "i_trace_dropped": 32,
 }
 
 
@@ -83,11 +86,14 @@ class _Rules:
             "LAUNCHES": self.launches,
             "FIRST_MAC": self._time("first_mac"),
             "LAUNCH_CYCLES": self._time("launch_cycles"),
+            "TRACE_DROPPED": inputs["i_trace_dropped"],
         }
         if name in plain:
             return plain[name], 1
         if name in ("CYCLES_LO", "ENTRY_BEGIN_LO"):
             return self._halves(name[:-3], self._time(name[:-3].lower()))
+        if name == "TRACE_LO":
+            return self._halves("TRACE", inputs["i_trace"])
         if name.startswith("COUNTER_") and name != "COUNTER_SELECT":
             counter = self._counter()
             if counter is None:
@@ -153,7 +159,7 @@ async def registers_read_and_act_as_the_map_says(dut: Any) -> None:
     await start(dut, **dict.fromkeys([*_INPUTS, *_ENDS], 0))
     refused = 0
     # A high half that no read has latched yet is unknown.
-    for name in ("CYCLES_LO", "ENTRY_BEGIN_LO", "COUNTER_LO"):
+    for name in ("CYCLES_LO", "ENTRY_BEGIN_LO", "COUNTER_LO", "TRACE_LO"):
         await host.read(register(name).offset, 4)
         rules.read(name)
     for _ in range(_ACCESSES):

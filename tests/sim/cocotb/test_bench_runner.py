@@ -34,6 +34,14 @@ def test_the_chip_passes_the_shortest_test_of_its_testbench(seed, heavy, capsys,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("block", bench_names())
+def test_every_testbench_passes(block, seed, heavy):
+    result = run_bench(block, seed=seed)
+    assert result.failed == 0 < result.passed, result.failures
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("block", ["accumulators", "command", "pmu", "switch", "tma"])
 def test_a_block_passes_on_icarus_too(block, seed, heavy):
     """Where nothing is known before it is set; the blocks that Icarus has time for."""
