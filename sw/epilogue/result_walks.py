@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from hw.arch.loops import LoopProgram
-from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
+from hw.arch.words.pmu_word import ACCESS_OF_ROWS, ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import Collector
@@ -18,7 +18,6 @@ from sw.stages.walk_loops import loop, nest, require_loops
 __all__ = ["ResultWalks", "chain_vector_walk", "vector_walk"]
 
 #: Pieces of C columns each, by their rows.
-_PIECES = {1: Access.ROW, 2: Access.TWO_ROWS, 4: Access.FOUR_ROWS}
 
 
 class ResultWalks:
@@ -122,7 +121,7 @@ class ResultWalks:
             self._walk,
             loops=require_loops(*walked),
             offset=self.position(first) + row_first * self._held * self.lanes,
-            access=_PIECES[self._vector_rows],
+            access=ACCESS_OF_ROWS[self._vector_rows],
             last_level=last,
         )
 
@@ -145,7 +144,7 @@ class ResultWalks:
                 loop(row_count, self._held * self.lanes),
             ),
             offset=self.position(first) + row_first * self._held * self.lanes,
-            access=_PIECES[self._vector_rows],
+            access=ACCESS_OF_ROWS[self._vector_rows],
         )
 
     def by_rows(self, stored: int) -> Walk:
@@ -219,7 +218,7 @@ def vector_walk(
             )
         ),
         offset=position(first),
-        access=_PIECES[rows],
+        access=ACCESS_OF_ROWS[rows],
         launches=LoopProgram(plan.row_blocks),
         windows=LoopProgram(plan.c_slots),
         last_level=ENGINE_LOOPS,

@@ -264,15 +264,19 @@ class WordTable:
         beside = sum(each in (Place.HELD, Place.SPREAD) for each in places)
         beside += max(0, places.count(Place.FULL) - 1)
         fetched = beside + places.count(Place.LANE) + places.count(Place.NUMBER)
-        streams = 1 if self.is_pair(names) else beside
+        spread = [each for each in names if self.places[each] is Place.SPREAD]
+        streams = beside - self.is_pair(spread)
         return streams <= 1 and fetched <= 2 and len(constants) <= CONSTANTS
 
     def is_pair(self, words: Collection[str]) -> bool:
-        """Whether what comes beside the source are two words of each vector, of one form."""
-        places = [self.places[each] for each in words]
-        alone = Place.HELD not in places and places.count(Place.FULL) <= 1
-        forms = [self.ports[each].form for each in words if self.places[each] is Place.SPREAD]
-        return self._pairs and alone and len(forms) == 2 and forms[0] == forms[1]
+        """Whether the auxiliary stream can give words as pairs: two of each vector, of one form."""
+        spread = all(self.places[each] is Place.SPREAD for each in words)
+        return (
+            self._pairs
+            and spread
+            and len(words) == 2
+            and len({self.ports[each].form for each in words}) == 1
+        )
 
     def passed(self, word: Word, place: Place, length: Axis | None = None) -> str:
         """A word unchanged, as a result in another place."""

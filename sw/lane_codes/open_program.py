@@ -191,7 +191,7 @@ class OpenProgram:
                 if not loads or not self._load(word, (draft, *rest)):
                     return False
                 beside.remove(word)
-        if len(beside) > 1 and (len(beside) > 2 or not self._table.is_pair(beside)):
+        if len(beside) > 1 and not self._table.is_pair(beside):
             return False
         phase = self._phase(draft, x, *beside)
         if phase is None or not (loads or draft.place is Place.FULL or phase.source is None):

@@ -228,17 +228,18 @@ class _Builder(RowFrame):
         if self.streams(value):
             for whole in (True, False):
                 sinks, times = self._buffers(line, value, whole=whole)
-                beside = self.beside(value)
-                for first in range(0, len(sinks), beside):
-                    self._load(line, value, sinks[first : first + beside], times, first)
+                self._loads(line, value, [(sink,) for sink in sinks], times)
         else:
             kinds = (self._buffers(line, value, whole=whole)[0] for whole in (True, False))
             # A box goes to all buffers of a copy.
-            both = [sinks for sinks in kinds if sinks]
-            beside = self.beside(value)
-            for first in range(0, self.copies, beside):
-                turn = zip(*(sinks[first : first + beside] for sinks in both))
-                self._load(line, value, [sink for each in turn for sink in each], 1, first)
+            self._loads(line, value, [*zip(*(kind for kind in kinds if kind))], 1)
+
+    def _loads(self, line: int, value: str, copies: list[tuple[Socket, ...]], times: int) -> None:
+        """Load streams for the buffers of each copy, one for copies that are served together."""
+        beside = self.beside(value)
+        for first in range(0, len(copies), beside):
+            sinks = [sink for each in copies[first : first + beside] for sink in each]
+            self._load(line, value, sinks, times, first)
 
     def _buffers(self, line: int, value: str, *, whole: bool) -> tuple[list[Socket], int]:
         """Buffers of rows, written by rows, for one way to read them; packets of a block."""
@@ -279,10 +280,8 @@ class _Builder(RowFrame):
                 self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
         return sinks, times
 
-    def _load(self, line: int, value: str, sinks: list[Socket], times: int, first: int = 0) -> None:
+    def _load(self, line: int, value: str, sinks: list[Socket], times: int, first: int) -> None:
         """Loads of blocks of rows for copies from a first on, one per write engine of a buffer."""
-        if not sinks:
-            return
         beside, row = self.beside(value), (line * self.copies + first) * self.group
         if row >= self.region.rows:
             raise unfit("First row of a load stream", f"be below {self.region.rows}", row)

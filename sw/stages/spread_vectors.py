@@ -1,4 +1,4 @@
-"""Buffers of vectors along the columns, whose elements lanes take by columns of a group of rows.
+"""Buffers that give lanes vectors along the columns: an element, or a pair, for each column.
 
 A stream gives an element for each vector of the source, or one of each of two vectors. If a column
 has several vectors, each of them takes the element again. So a vector is written as columns of a
@@ -17,7 +17,7 @@ import dataclasses
 from hw.arch.lanes.phase_word import AuxiliaryUse
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput
-from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
+from hw.arch.words.pmu_word import ACCESS_OF_ROWS, ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32
 from sw.passes.field_limits import require_count, unfit
@@ -29,7 +29,6 @@ from sw.stages.walk_loops import loop
 
 __all__ = ["add_vectors"]
 
-_ROWS = {1: Access.ROW, 2: Access.TWO_ROWS, 4: Access.FOUR_ROWS}
 _SPREAD = AuxiliaryUse.SPREAD, AuxiliaryUse.SPREAD_PAIR
 
 
@@ -52,6 +51,26 @@ def add_vectors(frame: RowFrame) -> None:
     order = list(frame.region.inputs)
     for values, first in sorted(users, key=lambda each: (order.index(each[0][0]), not each[1])):
         _SpreadVectors(frame, values, users[values, first]).add("rows" if first else "columns")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Slot:
+    """Slot of a buffer.
+
+    Parameters
+    ----------
+    elements : int
+    writes : tuple of Walk
+        One for each vector.
+    read : Walk
+    columns : int
+        Columns whose elements a vector of the stream has.
+    """
+
+    elements: int
+    writes: tuple[Walk, ...]
+    read: Walk
+    columns: int
 
 
 class _SpreadVectors:
@@ -90,17 +109,18 @@ class _SpreadVectors:
         if self._numbers[0] == 0 and self._whole:
             passes *= len(self._numbers)
         require_count("passes over a vector", passes)
-        writes, (read, step), slot = self._walks(pieces)
+        slot = self._slot(pieces)
         loads = [BoxLoop(1)]
         if pieces:
             loads = [BoxLoop(passes), BoxLoop(pieces.slots, 0, pieces.width)]
-            writes = tuple(pieces.written(each, passes) for each in writes)
-            read = pieces.read(read, step, passes, whole=self._whole)
+            writes = tuple(pieces.written(each, passes) for each in slot.writes)
+            read = pieces.read(slot.read, slot.columns, passes, whole=self._whole)
         else:
-            read = dataclasses.replace(read, repeats=LoopProgram(passes))
+            writes = slot.writes
+            read = dataclasses.replace(slot.read, repeats=LoopProgram(passes))
         name = f"{'_'.join(self._values)}_{kind}"
         element = self._form.bits // 8
-        hold = Hold(slot * element, element, writes, (read,))
+        hold = Hold(slot.elements * element, element, writes, (read,))
         frame.parts.hold(
             name, hold, wanted=2 if pieces else 1, rate=0.2, alignment=self._vector, tokens=True
         )
@@ -123,14 +143,14 @@ class _SpreadVectors:
         ]
         frame.parts.join(f"{name}_elements", [(Socket(name), 1)], takers)
 
-    def _walks(self, pieces: RowPieces | None) -> tuple[tuple[Walk, ...], tuple[Walk, int], int]:
-        """Walks that write a slot, one that reads it and its columns a step, and a slot's size."""
+    def _slot(self, pieces: RowPieces | None) -> _Slot:
+        """Slot of whole vectors, or of pieces of them."""
         columns, vector = self._frame.region.columns, self._vector
         chunks = pieces.size if pieces else chunks_of(columns, self._form, vector)
         if self._whole and self._taken == 1:
             write = Walk((loop(chunks, vector),))
             read = Walk((loop(ceil_div(columns, vector), vector),), last_level=Level.ADDRESS)
-            return (write,), (read, vector), chunks * vector
+            return _Slot(chunks * vector, (write,), read, vector)
         writes = tuple(
             Walk(
                 (loop(self._times, len(self._values)), loop(chunks, vector**2)),
@@ -139,26 +159,29 @@ class _SpreadVectors:
             )
             for number in range(len(self._values))
         )
-        read, rows = self._by_rows() if self._whole else (Walk((), last_level=ENGINE_LOOPS), 1)
-        stride = rows * (rows if read.element_bytes else vector)
-        steps = LoopProgram(ceil_div(columns, rows), stride=stride)
-        return writes, (dataclasses.replace(read, loops=(steps,)), rows), chunks * vector**2
+        rows = vector // self._taken if self._whole else 1
+        read = self._read(LoopProgram(ceil_div(columns, rows), stride=rows * vector), rows)
+        return _Slot(chunks * vector**2, writes, read, rows)
 
-    def _by_rows(self) -> tuple[Walk, int]:
-        """Walk over vectors of several rows of a block, without its loop, and these rows.
+    def _read(self, steps: LoopProgram, rows: int) -> Walk:
+        """Walk over vectors of so many rows of a block, from its loop over elements.
 
         Raises
         ------
         Unfit
             If no access has as many columns as the lanes take elements.
         """
-        rows = self._vector // self._taken
-        if rows in _ROWS:
-            return Walk((), access=_ROWS[rows], last_level=Level.ADDRESS), rows
+        if not self._whole:
+            return Walk((steps,), last_level=ENGINE_LOOPS)
+        if rows in ACCESS_OF_ROWS:
+            return Walk((steps,), access=ACCESS_OF_ROWS[rows], last_level=Level.ADDRESS)
         if len(self._values) == 1 and self._taken == 2 and self._form == bf16:
             # Two equal elements are a word, and as many words of a column a vector.
-            word = fp32.bits // 8
-            walk = Walk((), access=Access.COLUMN, last_level=Level.ADDRESS, element_bytes=word)
-            return walk, rows
-        rule = f"be one of {', '.join(map(str, _ROWS))}"
+            return Walk(
+                (dataclasses.replace(steps, stride=steps.stride // 2),),
+                access=Access.COLUMN,
+                last_level=Level.ADDRESS,
+                element_bytes=fp32.bits // 8,
+            )
+        rule = f"be one of {', '.join(map(str, ACCESS_OF_ROWS))}"
         raise unfit(f"Columns of `{self._values[0]}` in a vector", rule, rows)

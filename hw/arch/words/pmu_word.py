@@ -10,6 +10,7 @@ from hw.arch.loops import COUNT_BITS, chain_layout
 from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
+    "ACCESS_OF_ROWS",
     "ELEMENT_BYTES",
     "Access",
     "bit_reverse",
@@ -47,6 +48,10 @@ class Access(enum.Enum, shape=2):
     FOUR_ROWS = 2
     #: One column.
     COLUMN = 3
+
+
+#: Accesses to pieces of rows, by the number of rows.
+ACCESS_OF_ROWS = {1: Access.ROW, 2: Access.TWO_ROWS, 4: Access.FOUR_ROWS}
 
 
 def bit_reverse(value: int, bits: int) -> int:

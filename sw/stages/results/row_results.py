@@ -13,7 +13,7 @@ import itertools
 
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuOutput
-from hw.arch.words.pmu_word import Access, Level
+from hw.arch.words.pmu_word import ACCESS_OF_ROWS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import MERGED
@@ -25,7 +25,6 @@ from sw.stages.walk_loops import boxes_across, loop, nest
 
 __all__ = ["RowResults"]
 
-_COLUMNS = {1: Access.ROW, 2: Access.TWO_ROWS, 4: Access.FOUR_ROWS}
 _WINDOWS, _ADDRESS = Level.WINDOWS.value, Level.ADDRESS.value
 
 
@@ -221,7 +220,7 @@ class RowResults:
         write = Walk(
             (steps, *([loop(halves, band)] if halves > 1 else [])),
             offset=begin * vector,
-            access=_COLUMNS[ratio],
+            access=ACCESS_OF_ROWS[ratio],
             windows=windows,
             slots=over,
         )

@@ -1,16 +1,22 @@
 """Runs of kernels without a product on chips: operands with special values, and random sides."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.config import named
+from hw.arch.config import PmuConfig, named
 from sim.operands import random_operand
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
+from sw.compiler import compile_kernel
 from sw.ir.types import Role
 
-__all__ = ["operand", "require_predicted", "side", "verify"]
+__all__ = ["LITTLE", "compiled_of", "operand", "require_predicted", "side", "summary", "verify"]
+
+#: A chip whose rows pass in pieces from 129 columns on.
+LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
 
 
 def operand(draw, shape, dtype):
@@ -20,6 +26,21 @@ def operand(draw, shape, dtype):
     array = (draw.standard_normal(shape) * 10.0 ** draw.integers(-3, 3, shape)).astype(np.float32)
     array[draw.random(shape) < 0.02] = draw.choice([np.inf, -np.inf, np.nan, -0.0, 1e-40])
     return array
+
+
+def _config(chip):
+    return named[chip] if isinstance(chip, str) else chip
+
+
+def compiled_of(kernel, chip, sizes, dtype=tw.bf16):
+    """The kernel of M rows and N columns for a chip or the name of one."""
+    dims = dict(zip("MN", sizes, strict=True))
+    return compile_kernel(kernel, _config(chip), dims=dims, dtype=dtype)
+
+
+def summary(kernel, chip, sizes, dtype=tw.bf16):
+    """The choices of its first part."""
+    return compiled_of(kernel, chip, sizes, dtype).parts[0].pipeline.summary
 
 
 def verify(kernel, config, sizes, dtype=tw.bf16, *, backend="emulator", **more):
@@ -34,8 +55,7 @@ def verify(kernel, config, sizes, dtype=tw.bf16, *, backend="emulator", **more):
 
 def require_predicted(kernel, chip, sizes, dtype, seed):
     """Run on the RTL of a chip: bytes of golden, and the predicted cycles within 5 %."""
-    config = named[chip] if isinstance(chip, str) else chip
-    problem = Problem(kernel, config, dict(zip("MN", sizes, strict=True)), dtype)
+    problem = Problem(kernel, _config(chip), dict(zip("MN", sizes, strict=True)), dtype)
     job = Job(problem, backend="rtl", seed=seed)
     outcome = run(job, *compile_job(job))
     assert outcome.report["verified"], outcome.problems

@@ -1,24 +1,27 @@
 """Chains that share the PCUs behind the first, and vectors along the columns taken as pairs."""
 
-import dataclasses
 import random
 
 import pytest
 
 import tilewright as tw
-from hw.arch.config import PmuConfig, named
+from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
-from sw.compiler import compile_kernel
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.language.program_error import ProgramError
 from sw.passes.field_limits import unfit
 from sw.stages import row_pipeline
-from tests.sw.stages.region_runs import require_predicted, side, verify
+from tests.sw.stages.region_runs import (
+    LITTLE,
+    compiled_of,
+    require_predicted,
+    side,
+    summary,
+    verify,
+)
 
 SHARED = "share those behind the first"
-#: A chip whose rows pass in pieces from 129 columns on.
-LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
 
 
 @pytest.fixture
@@ -35,12 +38,6 @@ def only_shared(monkeypatch):
         return tried(config, programs, copies, built, **more)
 
     monkeypatch.setattr(row_pipeline, "on_grids", shared)
-
-
-def summary(kernel, chip, shape, dtype=bf16):
-    dims = dict(zip("MN", shape, strict=True))
-    config = named[chip] if isinstance(chip, str) else chip
-    return compile_kernel(kernel, config, dims=dims, dtype=dtype).parts[0].pipeline.summary
 
 
 @tw.kernel("X[M, N], g[N], b[N], c[N] -> Y[M, N]")
@@ -163,7 +160,7 @@ def test_two_vectors_of_one_format_take_one_program():
 def test_all_pcus_of_shared_chains_work(kernel, chip, shape, most, figure):
     """Cycles over those of all phases on all PCUs, a vector of 16 elements in 8 cycles."""
     rows, columns = shape
-    compiled = compile_kernel(kernel, named[chip], dims={"M": rows, "N": columns}, dtype=bf16)
+    compiled = compiled_of(kernel, chip, shape)
     phases = 4 if kernel is layer_norm else 3
     least = phases * rows * columns / named[chip].pcu.lanes / named[chip].pcu_count
     share = compiled.predicted_cycles / least

@@ -1,36 +1,21 @@
 """Tiles of bf16 that lanes take as fp32: bytes of golden, and cycles of few rows."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.config import PmuConfig, named
+from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from sim.emulator.slots import bytes_of
 from sim.run.job import Problem
-from sw.compiler import compile_kernel
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
-from tests.sw.stages.region_runs import require_predicted, verify
+from tests.sw.stages.region_runs import LITTLE, compiled_of, require_predicted, summary, verify
 from tests.sw.stages.test_long_rows import require_exact_loads
 from tests.sw.stages.test_pipelines import softmax_residual
 
 WIDENED = "8 rows per vector"
-#: A chip whose rows pass in pieces from 129 columns on.
-LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
-
-
-def compiled_of(kernel, chip, shape, dtype=bf16):
-    rows, columns = shape
-    config = named[chip] if isinstance(chip, str) else chip
-    return compile_kernel(kernel, config, dims={"M": rows, "N": columns}, dtype=dtype)
-
-
-def summary(*what):
-    return compiled_of(*what).parts[0].pipeline.summary
 
 
 @pytest.mark.parametrize(
