@@ -14,7 +14,7 @@ from sw.stages.pipeline import Pipeline
 from sw.stages.row_frame import RowFrame
 from sw.stages.stage_graph import Load, Store
 from sw.timing.prediction import LATENCY
-from sw.timing.timed_lanes import CHANGE
+from sw.timing.timed_lanes import CHANGE, PHASE_CHANGE
 
 __all__ = ["row_cycles"]
 
@@ -49,20 +49,24 @@ class _Transfers:
 def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     """Cycles, estimated: of the lanes, and of the bus where they wait for it.
 
-    Copies that send columns do so in turn, so none begins a block before the others have theirs.
-    The first boxes of all copies are loaded before that, and the last box is stored behind it. Rows
-    in pieces have two slots a copy, so a piece takes half of memory's latency at least. Results
-    that no buffer holds for a whole block are stored while the last phase sends them. A PCU that
-    several chains share takes their groups one after the other, the last of which begins so late.
+    A slot is filled again behind memory's latency. Copies that send columns do so in turn, so none
+    begins a block before the others have theirs. The first boxes of all copies are loaded before
+    that, and the last box is stored behind it. Rows in pieces have two slots a copy, so a piece
+    takes half of memory's latency at least. Results that no buffer holds for a whole block are
+    stored while the last phase sends them. A PCU that several chains share takes their groups one
+    after the other, the last of which begins so late.
     """
     last = len(frame.codes) - 1
     turns = frame.turns(last)
     results = frame.blocks * turns
     loads = _transfers(frame, pipeline, Load, frame.blocks)
     stores = _transfers(frame, pipeline, Store, results)
-    phases = [sum(_phases(frame, code)) for code in frame.codes]
+    phases = [sum(_phases(frame, code)) + _changes(code) for code in frame.codes]
     passes = [frame.turns(number) * each for number, each in enumerate(phases)]
-    lanes = frame.blocks * max(passes) + (turns - 1) * phases[last]
+    block = max(passes)
+    if not frame.in_pieces:
+        block = max(block, (_LATENCY + block) / max(1, loads.slots // frame.row_slots))
+    lanes = frame.blocks * block + (turns - 1) * phases[last]
     in_turn = not all(
         code.sends_statistic(value)
         for number, code in enumerate(frame.codes)
@@ -116,6 +120,11 @@ def _boxes(loops: tuple[BoxLoop, ...]) -> int:
         return math.prod(each.count for each in loops)
     indices = range(outer.count)
     return sum(math.prod(each.count + each.slope * index for each in inner) for index in indices)
+
+
+def _changes(code: LaneCode) -> int:
+    """Cycles between the phases over one packet, and to the first one over the next."""
+    return PHASE_CHANGE * len(code.phases) if len(code.phases) > 1 else 0
 
 
 def _phases(frame: RowFrame, code: LaneCode) -> list[float]:

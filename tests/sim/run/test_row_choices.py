@@ -7,6 +7,7 @@ from hw.numeric.formats import bf16, fp32
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.argmax import argmax
+from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 
@@ -28,6 +29,11 @@ CORPUS = [
     ("large", rms_norm, 197, 814, fp32, 23_082),
     ("tiny", argmax, 9, 239, bf16, 4_996),
     ("tiny", softmax, 287, 180, fp32, 130_000),
+    # Narrow rows: pauses between phases, and latencies of blocks.
+    ("small", softmax, 2000, 1, bf16, 2_700),
+    ("small", rms_norm, 2000, 1, bf16, 2_400),
+    ("small", layer_norm, 4097, 3, bf16, 9_200),
+    ("tiny", layer_norm, 300, 20, bf16, 28_300),
 ]
 
 
