@@ -23,6 +23,9 @@ __all__ = [
     "whole_pieces_of",
 ]
 
+#: A piece of a row is no shorter than this part of a box.
+_SHORTEST = 8
+
 
 def chunks_of(columns: int, form: Format, vector: int) -> int:
     """Vectors of a row in a slot: those of all its pieces, if it is longer than a box."""
@@ -48,9 +51,14 @@ def aligned_elements(form: Format, vector: int) -> int:
 
 
 def pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
-    """Length and number of the fewest pieces of a row, about equal, aligned, at most a box long."""
+    """Length and number of the pieces of a row: equal ones, aligned, at most a box long.
+
+    Of lengths that are no less than an eighth of a box, the longest that pads a row the least.
+    """
     unit = aligned_elements(form, vector)
-    length = even_share(ceil_div(columns, unit), MAX_BOX // unit) * unit
+    units, most = ceil_div(columns, unit), MAX_BOX // unit
+    least = ceil_div(most, _SHORTEST)
+    length = min(range(least, most + 1), key=lambda each: (-units % each, -each)) * unit
     return _require_box(length, ceil_div(columns, length))
 
 

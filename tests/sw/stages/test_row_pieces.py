@@ -42,15 +42,17 @@ def test_pieces_cover_a_row_and_are_about_equal(columns, vector, most):
 
 @pytest.mark.parametrize("form", [bf16, fp32], ids=str)
 @pytest.mark.parametrize("vector", [2, 4, 8, 16])
-def test_pieces_of_a_box_hold_a_row_and_are_about_equal(form, vector):
+def test_pieces_of_a_box_hold_a_row_and_pad_it_least(form, vector):
     for columns in range(MAX_BOX + 1, 3000, 7):
         length, count = pieces_of(columns, form, vector)
         unit = max(vector, 128 // form.bits)
-        assert length <= MAX_BOX
-        assert not length % unit
-        assert count == ceil_div(ceil_div(columns, unit), MAX_BOX // unit)
-        assert 0 <= length * count - columns < min(length, count * unit)
+        others = range(ceil_div(MAX_BOX // 8, unit) * unit, MAX_BOX + 1, unit)
+        assert length in others
         assert chunks_of(columns, form, vector) * vector == length * count
+        for other in others:
+            padded = ceil_div(columns, other) * other
+            assert (length * count, -length) <= (padded, -other)
+        assert columns <= length * count <= 1.1 * (columns + unit)
 
 
 @pytest.mark.parametrize("dtype", PRIMES, ids=str)
