@@ -46,8 +46,8 @@ class ElementOperation:
         Whether the first operand is a condition, the result of a comparison.
     takes_width : bool
         Whether the arithmetic takes ``width``, the significand bits of a chip's special functions.
-    on_chips : bool
-        Whether hardware can compute it; otherwise only the interpreter does.
+    internal : bool
+        Whether passes alone make it, and no program of the language.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ElementOperation:
     compares: bool = False
     chooses: bool = False
     takes_width: bool = False
-    on_chips: bool = True
+    internal: bool = False
 
     def arithmetic(self, format_: Format, function_bits: int) -> _Arithmetic:
         """Arithmetic on arrays of a format, int32 or fp32, on chips of these function bits."""
@@ -124,9 +124,7 @@ OPERATIONS: Mapping[str, ElementOperation] = MappingProxyType(
             ),
             _function("exp", functions.exp, "e to the power x; that of minus infinity is +0"),
             _function("exp2", functions.exp2, "2 to the power x; that of minus infinity is +0"),
-            ElementOperation(
-                "log", compositions.log, operands=1, text="the natural logarithm", on_chips=False
-            ),
+            _function("log", compositions.log, "the natural logarithm"),
             _function("sqrt", compositions.sqrt, "the square root"),
             _function("rsqrt", functions.rsqrt, "1 / sqrt(x)"),
             _function("reciprocal", functions.reciprocal, "1 / x"),
@@ -134,13 +132,24 @@ OPERATIONS: Mapping[str, ElementOperation] = MappingProxyType(
             _function("silu", compositions.silu, "x / (1 + exp(-x))"),
             _function("tanh", compositions.tanh, "the hyperbolic tangent"),
             _function("gelu", compositions.gelu, "the Gaussian error linear unit, tanh form"),
+            ElementOperation(
+                "bits",
+                compositions.bits,
+                operands=1,
+                text="the bits of x as an int32, converted to fp32",
+                internal=True,
+            ),
         )
     }
 )
 
 #: Operations that are functions of the language, by the function's name.
 FUNCTIONS: Mapping[str, ElementOperation] = MappingProxyType(
-    {each.notation or each.name: each for each in OPERATIONS.values() if each.text}
+    {
+        each.notation or each.name: each
+        for each in OPERATIONS.values()
+        if each.text and not each.internal
+    }
 )
 
 
@@ -159,6 +168,6 @@ def element_table() -> str:
         if not written.isidentifier():
             call = f"x {written} y" if each.operands == 2 else f"{written}x"
         gives = "a condition" if each.compares else each.text
-        gives += "" if each.on_chips else "; the interpreter alone"
+        gives += "; passes alone make it" if each.internal else ""
         lines.append(f"| `map.{each.name}` | `{call}` | {formats} | {gives} |")
     return "\n".join(lines) + "\n"

@@ -16,6 +16,7 @@ from sw.lane_codes.lane_words import (
     MINUS_ZERO,
     ONE,
     ZERO,
+    Place,
     UnitOperation,
     Word,
     WordTable,
@@ -71,7 +72,8 @@ class Arithmetic:
             "min": lambda a, b: self._alu(AluOperation.MINIMUM, a, b),
             "fma": self._near_fma,
             "exp": self.exp,
-            "exp2": lambda a: self.function(SpecialFunction.EXP2, a),
+            "exp2": self.exp2,
+            "bits": self.bits,
             "rsqrt": self.rsqrt,
             "reciprocal": self.reciprocal,
         }
@@ -105,6 +107,9 @@ class Arithmetic:
         first, second, addend = (_word(each) for each in (a, b, c))
         if isinstance(first, int):
             first, second = second, first
+        if isinstance(first, int) and isinstance(addend, str):
+            # The unit takes no constant as its first operand.
+            first = self._table.passed(first, Place.LANE)
         return self._table.make(UnitOperation("fma", (first, second, addend)))
 
     def _near_fma(self, a: Word, b: Word, c: Word) -> Word | None:
@@ -116,8 +121,12 @@ class Arithmetic:
     def exp(self, a: Any) -> Word:
         return self.function(SpecialFunction.EXP, _word(a))
 
-    def log2(self, a: Any) -> Word:
-        raise NotImplementedError("Lanes have no logarithm")
+    def exp2(self, a: Any) -> Word:
+        return self.function(SpecialFunction.EXP2, _word(a))
+
+    def bits(self, a: Any) -> Word:
+        """The word itself as an int32, converted."""
+        return self.widened(_word(a))
 
     def reciprocal(self, a: Any) -> Word:
         return self.function(SpecialFunction.RECIPROCAL, _word(a))
@@ -127,6 +136,9 @@ class Arithmetic:
 
     def select_equal(self, a: Any, b: Any, c: Any, d: Any) -> Word:
         return self._select(AluOperation.SELECT_EQUAL, *map(_word, (a, b, c, d)), integer=False)
+
+    def select_less(self, a: Any, b: Any, c: Any, d: Any) -> Word:
+        return self._select(AluOperation.SELECT_LESS, *map(_word, (a, b, c, d)), integer=False)
 
     def canonical(self, a: Word) -> Word:
         """An fp32 with the canonical NaN for every NaN."""

@@ -232,8 +232,6 @@ class Region:
     def _map(self, node: ir.Map) -> _Number | Condition:
         operation = node.operation
         assert operation is not None
-        if not operation.on_chips:
-            raise unserved(node, f"`{node.op}` is not a function of chips", node.op)
         numbers = list(node.operands)
         condition = None
         if operation.chooses:

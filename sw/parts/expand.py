@@ -8,7 +8,6 @@ from typing import Any
 from hw.numeric.compositions import SEQUENCES
 from hw.numeric.formats import fp32
 from sw.ir import nodes as ir
-from sw.ir.element_operations import OPERATIONS
 from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import Names
@@ -40,9 +39,8 @@ def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
 
 def _is_cut(node: ir.Map) -> bool:
     """Whether an operation is a sequence; a division by a number is one multiplication."""
-    if node.op not in SEQUENCES or not OPERATIONS[node.op].on_chips:
-        return False
-    return not (node.op == "div" and isinstance(node.operands[1], ir.Constant))
+    number = node.op == "div" and isinstance(node.operands[1], ir.Constant)
+    return node.op in SEQUENCES and not number
 
 
 class _Sequence:
@@ -71,14 +69,20 @@ class _Sequence:
     def fma(self, a: Any, b: Any, c: Any) -> ir.Operand:
         return self._map("fma", a, b, c)
 
+    def bits(self, a: Any) -> ir.Operand:
+        return self._map("bits", a)
+
     def select_equal(self, a: Any, b: Any, c: Any, d: Any) -> ir.Operand:
         return self._map("where", self._map("eq", a, b), c, d)
+
+    def select_less(self, a: Any, b: Any, c: Any, d: Any) -> ir.Operand:
+        return self._map("where", self._map("lt", a, b), c, d)
 
     def exp(self, a: Any) -> ir.Operand:
         return self._map("exp", a)
 
-    def log2(self, a: Any) -> ir.Operand:
-        raise NotImplementedError("The IR has no logarithm of base 2")
+    def exp2(self, a: Any) -> ir.Operand:
+        return self._map("exp2", a)
 
     def reciprocal(self, a: Any) -> ir.Operand:
         return self._map("reciprocal", a)

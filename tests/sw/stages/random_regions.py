@@ -14,7 +14,7 @@ from sw.ir.types import Span, TileType
 __all__ = ["DrawnRegion", "draw_region", "numbers"]
 
 _SPAN = Span("random.py", 1, 0, 1, 1)
-_OPS = [each.name for each in OPERATIONS.values() if each.on_chips]
+_OPS = [each.name for each in OPERATIONS.values() if not each.internal]
 _FLOATS = [0.0, -0.0, 1e-40, -1e-40, 1.5, 80.0, -80.0, 3e38, -3e38, np.inf, -np.inf]
 _CONSTANTS = [0, 1, 2, -3, 8, 100, 0.0, -0.0, 1.0, 0.5, -2.25, 1e-5, 3e38, np.inf, np.nan]
 _PATTERNS = [0x7FC00001, 0xFFC00000, 0x7F800001, 0xFFFFFFFF, 0x00000001, 0x80000001]

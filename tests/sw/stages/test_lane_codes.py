@@ -192,7 +192,6 @@ REFUSALS = [
     ("`*` of int32 takes a power of two on chips", lambda x, z: x * z, {"dtype": tw.int32}),
     ("`*` of int32 takes a power of two", lambda x, z: x * z * x * z, INT8),
     ("sum is at most 16,777,216, not 41,943,040", lambda x, z: tw.row_sum(x * x * 128) + z, INT8),
-    ("`log` is not a function of chips", lambda x, z: tw.log(x), {}),
     ("A reduction over positions of a vector", lambda x, z: x - tw.row_max(x), {"lane_axis": 1}),
     ("is stored as it is loaded, which is no", lambda x, z: tw.buffer(x), {}),
     ("has rows and columns, and no tile", lambda x, z: x + z, {"shapes": ("M, 1", "1, N")}),
