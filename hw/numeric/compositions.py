@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.numeric.elementwise import add, equal, fma, from_int32, less, multiply
-from hw.numeric.function_tables import FULL_WIDTH
 from hw.numeric.formats import fp32
+from hw.numeric.function_tables import FULL_WIDTH
 from hw.numeric.functions import exp, exp2, reciprocal, rsqrt
 
 __all__ = [

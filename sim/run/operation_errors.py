@@ -195,6 +195,14 @@ def applied_estimate(function: LaneFunction, given: Estimate) -> Estimate:
     return Estimate(exact, np.where(known, 0.0, np.inf))
 
 
+def _of_logarithm(magnitude: Array, x: Estimate, function_bits: int) -> Array:
+    """Error of the logarithm: that of the power of two by which x is divided, and roundings."""
+    # Beyond 2^126 the power is subnormal.
+    unit = np.where(x.exact + x.error <= 2.0**126, 2.0, 8.0) * 2.0**-function_bits
+    error = unit + 2.0**-21 + 2.0**-23 * magnitude
+    return np.where(x.exact - x.error >= _SMALLEST_NORMAL, error, np.inf)
+
+
 def own_error(
     name: str, magnitude: Array, given: Sequence[Estimate], function_bits: int
 ) -> Array | float:
@@ -226,6 +234,6 @@ def own_error(
         reach: Array = (np.abs(given[0].exact) + given[0].error) * 2.0 ** (2 - function_bits)
         return reach + 2 * _HALF_SUBNORMAL
     if name == "log":
-        return 1.5 * 2.0**-23 * normal
+        return _of_logarithm(magnitude, given[0], function_bits)
     # An addition of fp32 is exact where it is subnormal; a product is not.
     return _ROUNDING * magnitude + _HALF_SUBNORMAL

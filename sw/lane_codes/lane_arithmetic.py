@@ -162,6 +162,14 @@ class Arithmetic:
         """An int32 as fp32."""
         return self._alu(AluOperation.FROM_INT32, a)
 
+    def counted(self, a: Word) -> Word:
+        """An int32 that equals a number of vectors as fp32 where it does as int32.
+
+        Small numbers from 0 on do, as subnormal ones. A negative int32 becomes NaN: one is −0.
+        """
+        less = AluOperation.SELECT_LESS_INT32
+        return self._select(less, a, ZERO, fp32.canonical_nan, a, integer=True)
+
     def rounded(self, a: Word) -> Word:
         """An fp32 as int32."""
         return self._alu(AluOperation.TO_INT32, a, integer=True)

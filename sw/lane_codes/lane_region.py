@@ -122,7 +122,7 @@ class Region:
             self.table.rename(name, f"{name}#{cast.format.name}")
         form = _FORMS[format_][1]
         if not isinstance(word, int) and self._narrow(type_):
-            word = self._last(word, f"{name}#last")
+            word = self.table.last(word, f"{name}#last", self._vectors)
         self.table.outputs.append(Send(name, self._sent(word, type_), form, format_))
 
     def _converted(self, name: str, number: _Number, format_: Format, node: ir.Node | None) -> Word:
@@ -139,17 +139,6 @@ class Region:
     def _narrow(self, type_: TileType) -> bool:
         """Whether a tile has one element for each position, and others have more."""
         return type_.axis(self._step).one and not self._one[self._step]
-
-    def _last(self, word: str, name: str) -> str:
-        """A word of one element per position as a statistic, if it comes for every vector."""
-        if self.table.places[word] not in (Place.FULL, Place.SPREAD):
-            return word
-        computed = word in self.table.operations
-        operand = word if computed else self.table.passed(word, Place.FULL, self._vectors)
-        for words in (self.table.integers, self.table.payloads):
-            if operand in words:
-                words.add(name)
-        return self.table.statistic(name, Reduction.REPLACE, operand)
 
     def _sent(self, word: Word, type_: TileType) -> str:
         """A result that varies as a tile of a type does, or comes for every vector as the word."""
@@ -245,7 +234,7 @@ class Region:
                 return product
         words = tuple(self._number(each, format_, node) for each in numbers)
         if operation.compares:
-            return Condition(node.op, words[0], words[1], whole)
+            return self._condition(node, words[0], words[1], whole)
         if isinstance(condition, Condition):
             word: Word | None = self._math.chosen(condition, words[0], words[1], whole)
         elif node.function is not None:
@@ -284,6 +273,17 @@ class Region:
         if axis.one:
             return _constant(0, int32)
         return _Number(int32, None, self.table.number(axis), ordered=True)
+
+    def _condition(self, node: ir.Map, a: Word, b: Word, whole: bool) -> Condition:
+        """A comparison; two selections are one if it is an equality with numbers of vectors."""
+        for word, other, operand in ((a, b, node.operands[1]), (b, a, node.operands[0])):
+            if node.op in ("eq", "ne") and self.table.is_number(word):
+                known = self._math.counted(other)
+                if isinstance(operand, ir.Value) and self._narrow(self._types[operand.name]):
+                    name = f"{node.result.name}#counted"
+                    known = self.table.last(str(known), name, self._vectors)
+                return Condition(node.op, word, known, integer=False)
+        return Condition(node.op, a, b, whole)
 
     def _product(self, operands: list[ir.Operand]) -> _Number | None:
         """Product of whole numbers that is exact in fp32, or None."""

@@ -199,6 +199,10 @@ class WordTable:
         self.integers.add(word)
         return word
 
+    def is_number(self, word: Word) -> bool:
+        """Whether a word is the number of a vector."""
+        return isinstance(word, str) and self.places[word] is Place.NUMBER
+
     def rename(self, value: str, name: str) -> None:
         """Give a cast value another name at the ports."""
         self.casts[name] = dataclasses.replace(self.casts.pop(value), value=name)
@@ -211,6 +215,16 @@ class WordTable:
         self.reductions[name] = reduction, operand
         self.places[name], self.lengths[name] = Place.LANE, None
         return name
+
+    def last(self, word: str, name: str, length: Axis) -> str:
+        """A word of one element per position as a statistic, if it comes for every vector."""
+        if self.places[word] not in (Place.FULL, Place.SPREAD):
+            return word
+        operand = word if word in self.operations else self.passed(word, Place.FULL, length)
+        for words in (self.integers, self.payloads):
+            if operand in words:
+                words.add(name)
+        return self.statistic(name, Reduction.REPLACE, operand)
 
     def make(
         self,

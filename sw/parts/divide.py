@@ -21,6 +21,7 @@ from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.expand import expanded
 from sw.parts.local_tensors import local_arrays, steps
+from sw.parts.narrow_cuts import narrow_cuts
 from sw.parts.order import divisible, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
@@ -212,6 +213,7 @@ class _Divider:
         """Parts that may come first, best first."""
         step = self._stores(program)
         if step is not None:
+            yield from self._narrow(program, step)
             yield step
             return
         for store in stores(program.nodes):
@@ -264,6 +266,15 @@ class _Divider:
                 taken, found = kept, _Step(parts, (), rest)
         return found
 
+    def _narrow(self, program: Program, step: _Step) -> Iterator[_Step]:
+        """Element math of rows or columns alone that the step's part would repeat."""
+        if len(step.parts) > 1:
+            return
+        names = {each.value.name for each in narrow_cuts(step.parts[0].program)} - self._held
+        for cut in cuts(program, self._names) if names else ():
+            if cut.value.name in names and (own := self._step(program, [cut])):
+                yield own
+
     def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:
         """Cuts of values that a store needs."""
         focus = slice_of(program, [store])
@@ -285,9 +296,20 @@ class _Divider:
                     continue
                 if self._step(program, [*taken, other]) is not None:
                     taken.append(other)
+            for other in choices:
+                if self._is_repeated(program, taken, other):
+                    taken.append(other)
             step = self._step(program, taken)
             if step is not None:
                 yield step
+
+    def _is_repeated(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
+        """Whether a statistic that the part computes anyway would be computed again behind it."""
+        if not isinstance(other.node, ir.Reduce) or other in taken or other.invariant:
+            return False
+        own, rest = slice_of(program, (), taken), reload(program, taken)
+        both = all(other.node in walk(each.nodes) for each in (own, rest))
+        return both and self._step(program, [*taken, other]) is not None
 
     def _step(self, program: Program, taken: Sequence[Cut]) -> _Step | None:
         """The parts that store some values, or None if they are not served."""

@@ -21,6 +21,7 @@ from sw.kernels.softmax import softmax
 
 COUNT = 20_000
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+NAMES = [each.name for each in OPERATIONS.values() if not each.internal]
 
 
 def numbers(rng, count=COUNT):
@@ -39,10 +40,10 @@ def operands(rng, name):
 
 
 def test_every_operation_has_its_errors():
-    assert set(EXACT) == set(PROPAGATED) == set(OPERATIONS)
+    assert set(EXACT) == set(PROPAGATED) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_error_of_operands_passes_on_at_most_so_much(name, seed):
     rng = np.random.default_rng(seed)
     exact = operands(rng, name)
@@ -67,7 +68,7 @@ def test_an_error_of_operands_passes_on_at_most_so_much(name, seed):
 
 
 @pytest.mark.parametrize("bits", [12, 16, 24])
-@pytest.mark.parametrize("name", sorted(set(OPERATIONS) - {*COMPARISONS, "where"}))
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {*COMPARISONS, "where"}))
 def test_an_operation_adds_at_most_so_much(name, bits, seed):
     rng = np.random.default_rng(seed)
     given = [x.astype(np.float32) for x in operands(rng, name)]
@@ -81,7 +82,7 @@ def test_an_operation_adds_at_most_so_much(name, bits, seed):
         error = np.where(found == wanted, 0, np.abs(found - wanted))
         judged = (np.abs(wanted) + most < 2.0**127) & np.isfinite(wanted)
         assert judged.mean() > 0.3 and (error <= most)[judged].all()
-        if name not in ("neg", "abs", "max", "min", "log"):
+        if name not in ("neg", "abs", "max", "min"):
             # The bound is not much more than what is found.
             assert (error > most / 16)[judged].any()
 

@@ -1,0 +1,75 @@
+"""Numbers of columns that equal a number of each row: one comparison, for every int32."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from hw.arch.config import named
+from sim.run.job import Problem
+
+LOWEST = -(2**31)
+#: Numbers that are no column: −0, NaN and infinities as fp32, and one behind the last column.
+OTHERS = [LOWEST, LOWEST + 1, -1, -5, 0x7FC00000, 0x7F800000, 0x7FFFFFFF, 0x7F800001, 1000]
+
+
+@tw.kernel("X[M, N], c[M, 1]: int32 -> Y[M, 1]: fp32, Z[M, 1]: fp32")
+def picked(X, c, Y, Z):
+    for i in tw.metapipe(X.shape[0]):
+        x, own = tw.load_tile(X[i, :]), tw.load_tile(c[i, :])
+        tw.store_tile(Y[i, :], tw.row_sum(tw.where(tw.col_index(x) == own, x, 0.0)))
+        tw.store_tile(Z[i, :], tw.row_sum(tw.where(own != tw.col_index(x), x, 0.0)))
+
+
+@tw.kernel("X[M, N] -> Y[M, 1]: fp32")
+def third(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.row_sum(tw.where(tw.col_index(x) == 3, x, 0.0)))
+
+
+@tw.kernel("X[M, N], c[1, N]: int32 -> Y[1, N]: fp32")
+def picked_rows(X, c, Y):
+    x = tw.load_tile(X)
+    tw.store_tile(Y, tw.col_sum(tw.where(tw.row_index(x) == tw.load_tile(c), x, 0.0)))
+
+
+def numbers(rng, count, most):
+    special = rng.choice([0, *OTHERS], count)
+    drawn = np.where(rng.random(count) < 0.4, special, rng.integers(0, most, count))
+    return drawn.astype(np.int32)
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small", "large"])
+@pytest.mark.parametrize("dtype", [tw.bf16, tw.fp32], ids=str)
+def test_elements_are_picked_by_any_number(chip, dtype, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(2, 60, 2)
+    x = rng.integers(-20, 20, (rows, columns)).astype(dtype.dtype)
+    own = numbers(rng, rows, columns)
+    found = picked.run(x, own[:, np.newaxis], config=chip, backend="emulator")
+    assert found.verified, found.problems
+    equal = np.arange(columns) == own[:, np.newaxis]
+    wide = x.astype(np.float32)
+    for name, taken in (("Y", equal), ("Z", ~equal)):
+        assert (found.outputs[name] == np.where(taken, wide, 0).sum(1, keepdims=True)).all()
+
+
+def test_a_constant_and_rows_are_compared_as_well(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-20, 20, (9, 40)).astype(np.float32)
+    found = third.run(x, config="small", backend="emulator")
+    assert found.verified and (found.outputs["Y"] == x[:, 3:4]).all()
+    own = numbers(rng, 40, 9)
+    found = picked_rows.run(x, own[np.newaxis], config="small", backend="emulator")
+    assert found.verified
+    equal = np.arange(9)[:, np.newaxis] == own
+    assert (found.outputs["Y"] == np.where(equal, x, 0).sum(0, keepdims=True)).all()
+
+
+def test_an_equality_takes_two_passes_over_a_row():
+    """The numbers of the rows are made a statistic, then each element is compared."""
+    problem = Problem(picked, named["small"], {"M": 64, "N": 64}, tw.bf16)
+    lines = problem.compile().ir("graph").splitlines()
+    lanes = next(each for each in lines if each.startswith("pcu0_0_0: lanes: "))
+    phases = lanes.removeprefix("pcu0_0_0: lanes: ").partition(";")[0].split(", then ")
+    assert phases[1] == "stat1 = sum of x if row == stat0 else 0" and len(phases) == 3
