@@ -108,11 +108,7 @@ def _canonical(array: Array) -> Array:
 
 def _convert(array: Array, format_: Format) -> Array:
     """Round, saturate or widen to a format; the same format is copied bit by bit, NaN included."""
-    if array.dtype == format_.dtype:
-        return array
-    if array.dtype.kind == "i" and format_.is_float:
-        return array.astype(format_.dtype)
-    return cast(array, format_)
+    return array if array.dtype == format_.dtype else cast(array, format_)
 
 
 class Interpreter:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
 from hw.numeric.division import ceil_div
-from hw.numeric.elementwise import add, canonical
+from hw.numeric.elementwise import add, canonical, from_int32, to_int32
 from hw.numeric.fill_nan import fill_as_zero
 from hw.numeric.formats import OPERANDS, Format, fp32, int32
 from hw.numeric.rounding import round_sum
@@ -275,12 +275,15 @@ def _narrow(magnitude: Array, format_: Format, saturate: bool) -> Array:
 
 
 def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> Array:
-    """Cast of values to another format of their kind.
+    """Cast of values to another format.
 
     Floats round to nearest even; subnormals are kept, NaN become canonical. Values that are too
     large, infinities included, become infinity (NaN in e4m3, which has none) or, if saturated, the
     largest finite value. e2m1, which has neither, always saturates, and NaN become its largest
     value. Integers saturate. To a longer format the conversion is exact.
+
+    Between floats and integers it goes by fp32 and int32: a float rounds to the nearest int32,
+    ties to even, saturates, and NaN become 0; an int32 rounds to fp32, ties to even.
 
     Parameters
     ----------
@@ -297,10 +300,14 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
     """
     x = np.asarray(x)
     source, target = x.dtype, format_.dtype
-    if format_ in _INTEGERS and any(source == f.dtype for f in _INTEGERS):
+    whole = any(source == each.dtype for each in _INTEGERS)
+    known = whole or any(source == each.dtype for each in _FLOATS)
+    if not known or format_ not in (*_INTEGERS, *_FLOATS):
+        raise BadInputError(f"Cast must be between formats of numbers, not {source} to {target}")
+    if format_ in _INTEGERS:
+        x = x if whole else to_int32(x.astype(np.float32))
         return x.astype(np.int64).clip(-format_.largest - 1, format_.largest).astype(target)
-    if format_ not in _FLOATS or all(source != f.dtype for f in _FLOATS):
-        raise BadInputError(f"Cast must be between formats of one kind, not {source} to {target}")
+    x = from_int32(x.astype(np.int32)) if whole else x
     saturate = format_.bits <= 8 if saturate is None else saturate
     if not saturate and not format_.has_nan:
         raise BadInputError(f"Cast to {format_.name} must saturate: it has no infinity and no NaN")

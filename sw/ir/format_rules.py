@@ -15,6 +15,7 @@ __all__ = [
     "Format",
     "bf16",
     "common",
+    "castable",
     "convertible",
     "e4m3",
     "e5m2",
@@ -62,13 +63,24 @@ def widens(source: Format, target: Format) -> bool:
 
 
 def convertible(source: Format, target: Format) -> bool:
-    """Return whether a store or ``.to`` converts ``source`` to ``target``.
+    """Return whether a store converts ``source`` to ``target``.
 
     It converts exactly where that is possible, otherwise only within floats or within integers:
     fp32 to bf16 rounds to nearest even, int32 to int8 saturates.
     """
     same_kind = source.is_float == target.is_float and pred not in (source, target)
     return same_kind or widens(source, target)
+
+
+def castable(source: Format, target: Format) -> bool:
+    """Return whether ``.to`` converts ``source`` to ``target``: as a store, or by rounding.
+
+    int32 rounds to fp32, to nearest even. A float rounds to the nearest integer, ties to even, and
+    saturates; NaN becomes 0.
+    """
+    if convertible(source, target):
+        return True
+    return target == fp32 if source == int32 else source.is_float and target in (int8, int32)
 
 
 def common(*formats: Format) -> Format | None:

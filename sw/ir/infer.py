@@ -13,7 +13,18 @@ from hw.numeric.product_formats import RESULT_FORMATS, result_formats
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS, notation
-from sw.ir.format_rules import Format, bf16, common, convertible, fp32, int32, narrow, pred, widens
+from sw.ir.format_rules import (
+    Format,
+    bf16,
+    castable,
+    common,
+    convertible,
+    fp32,
+    int32,
+    narrow,
+    pred,
+    widens,
+)
 from sw.ir.types import Tensor, TileType, TokenType, Type, View
 
 __all__ = ["REDUCTIONS", "RuleError", "fits_start", "infer"]
@@ -229,7 +240,7 @@ def _row_numbers(numbers: TileType) -> Axis:
 
 def _cast(node: ir.Cast, strict: bool) -> TileType:
     (tile,) = _expect(node, 1)
-    if strict and not convertible(tile.format, node.format):
+    if strict and not castable(tile.format, node.format):
         raise RuleError("format", f"`.to` cannot take {tile.format.name} to {node.format.name}")
     return tile.to(node.format)
 

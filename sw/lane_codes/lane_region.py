@@ -350,12 +350,16 @@ class Region:
         number, format_ = self._numbers[node.values[0].name], node.format
         assert isinstance(number, _Number)
         source, name = number.format, node.result.name
-        if source == format_:
-            return number
-        if format_ not in _FORMS or not (
-            source == int8 or {source, format_} in ({fp32, bf16}, {int32, int8})
-        ):
+        if format_ not in _FORMS or (source == int32 and format_ == bf16):
             raise unserved(node, f"Lanes do not cast {source.name} to {format_.name}", format_.name)
+        if source.is_float > format_.is_float:
+            assert number.real is not None
+            number = _Number(int32, None, self._math.rounded(number.real))
+        if number.format == format_:
+            return number
+        if (source, number.real) == (int32, None) and format_ == fp32:
+            assert number.integer is not None
+            return _Number(fp32, self._math.widened(number.integer), None)
         if source == int8 or format_ == fp32:
             # Exact: the same number in a longer format.
             return number._replace(format=format_, loaded=False)

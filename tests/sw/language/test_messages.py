@@ -71,7 +71,7 @@ LINES = [
     ),
     ("c = a.to('int4')", "format", r"not int4, which is not supported yet"),
     ("c = a.to(float)", "format", r"not <class 'float'>"),
-    ("c = a.to(tw.int8)", "format", r"`.to` cannot take bf16 to int8"),
+    ("c = (a.to(tw.int32)).to(tw.bf16)", "format", r"`.to` cannot take int32 to bf16"),
     ("c = tw.buffer(a, slots=0)", "operation", r"slots must be a whole number of 1 or more, not 0"),
     ("c = tw.split_cols(a, 3)", "shape", r"Split takes 3 equal parts of 100 columns"),
     (

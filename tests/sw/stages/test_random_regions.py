@@ -8,7 +8,7 @@ from sim.golden import Interpreter
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS
-from sw.ir.format_rules import bf16, convertible, fp32, int8, int32, pred
+from sw.ir.format_rules import bf16, castable, convertible, fp32, int8, int32, pred
 from sw.ir.infer import infer
 from sw.ir.types import TileType
 from sw.lane_codes.lane_codes import lane_codes
@@ -140,7 +140,7 @@ def test_each_operation_has_goldens_bits(op, lane_axis, seed):
 @pytest.mark.parametrize("target", [fp32, bf16, int8, int32])
 def test_casts_round_and_saturate_as_golden(source, target, seed):
     random = np.random.default_rng(seed)
-    if not convertible(source, target):
+    if not castable(source, target):
         return
     x = ir.Value("x", TileType(Axis(9), Axis(5), source))
     cast = ir.Cast((x,), (ir.Value("y", x.type.to(target)),), None, target)
