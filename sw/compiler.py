@@ -20,6 +20,7 @@ from sw.compiled_part import CompiledPart
 from sw.cost import predict
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
+from sw.ir.types import Role
 from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
@@ -159,7 +160,8 @@ def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
                 known.add(own, found)
             parts.append(found)
     sizes = {index: size for part in reversed(parts) for index, size in part.sizes.items()}
-    inputs = [each.format for each in arrays if not each.output]
+    tensors = whole.program.tensors
+    inputs = [each.type.format for each in tensors if each.type.role is not Role.OUT]
     results = [each.format for each in arrays if each.output]
     product = next((part.product for part in parts if part.product), None)
     return Compiled(
@@ -167,9 +169,9 @@ def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
         config=config,
         dims=MappingProxyType(dict(whole.dims)),
         options=MappingProxyType(whole.all_options),
-        dtype=product.fmt if product else inputs[0],
+        dtype=product.fmt if product else (inputs or results)[0],
         out=product.out if product and len(parts) == 1 else results[0],
-        operands=product.operands if product else _names(inputs),
+        operands=product.operands if product else _names(inputs or results),
         arrays=arrays,
         # Loops that nothing stored depends on are in no part: one block each.
         golden_program=verify(

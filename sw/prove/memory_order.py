@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import Descriptor
 from hw.arch.launch import Argument
 from hw.arch.unit_kind import AGCU
@@ -17,9 +16,8 @@ from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output, find_nets
 from sw.prove.credits import arrivals, tokens_taken
-from sw.prove.read_first import vectors_before
-from sw.prove.stream_packets import StreamPackets
-from sw.prove.unrolled_loops import box_owners, box_points, box_sizes
+from sw.prove.read_first import BoxStream, is_read_first
+from sw.prove.unrolled_loops import box_owners, box_points
 
 __all__ = [
     "MemoryFault",
@@ -162,16 +160,11 @@ class MemoryFault:
 class _Access:
     """A program of an issuer: the addresses of iteration 0, and their step per iteration.
 
-    The boxes of an iteration of its list are numbered from 0; the program's are ``begin`` to
-    ``end`` - 1. ``runs`` are None for rows by number, which may be any.
+    ``runs`` are None for rows by number, which may be any.
     """
 
     name: str
-    index: int
-    port: int
-    issuer: IssuerProgram
-    begin: int
-    end: int
+    boxes: BoxStream
     low: int
     high: int
     stride: int
@@ -184,7 +177,7 @@ class _Access:
 
     def fault(self, rule: str) -> MemoryFault:
         """Fault of this access, which breaks a rule."""
-        return MemoryFault(self.index, f"{self.name} {rule}")
+        return MemoryFault(self.boxes.index, f"{self.name} {rule}")
 
 
 def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) -> Iterator[_Access]:
@@ -208,7 +201,9 @@ def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) ->
                     name = f"AGCU {index} {kind} {port}"
                     name += f" program {position}" if issuer.following else ""
                     stride = arguments[number].stride
-                    yield _Access(name, index, port, issuer, begin, end, low, high, stride, runs)
+                    known = None if each.index else points
+                    box = BoxStream(index, port, issuer, begin, end, descriptor, base, known)
+                    yield _Access(name, box, low, high, stride, runs)
 
 
 def _distances(one: _Access, other: _Access, repeat: int) -> range:
@@ -244,36 +239,24 @@ def _is_ordered(
     It reads what the store wrote ``distance`` iterations before, and begins when its first box has
     taken its tokens; all boxes of the store's program up to then must have been reported.
     """
-    agcu = program.agcus[load.index]
-    store_boxes = len(box_owners(store.issuer))
-    for port, taken in tokens_taken(load.issuer).items():
-        root = nets.feeds.get(Input(AGCU, (load.index,), port, tokens=True))
+    agcu = program.agcus[load.boxes.index]
+    store_boxes = len(box_owners(store.boxes.issuer))
+    for port, taken in tokens_taken(load.boxes.issuer).items():
+        root = nets.feeds.get(Input(AGCU, (load.boxes.index,), port, tokens=True))
         if root is None:
             continue
         credit = agcu.credits[port] if port < len(agcu.credits) else 0
         # After so many iterations every token of the credits has been taken; later ones are alike.
         whole = ceil_div(credit, int(taken[-1])) if taken[-1] else 0
         iterations = np.arange(min(whole + distance + 1, repeat))
-        tokens = np.maximum(iterations * taken[-1] + taken[load.begin] - credit, 0)
-        given = arrivals(nets, root, tokens).get(Output(AGCU, (store.index,), store.port, True))
+        tokens = np.maximum(iterations * taken[-1] + taken[load.boxes.begin] - credit, 0)
+        end = Output(AGCU, (store.boxes.index,), store.boxes.port, True)
+        given = arrivals(nets, root, tokens).get(end)
         if given is not None:
-            needed = (iterations - distance) * store_boxes + store.end
+            needed = (iterations - distance) * store_boxes + store.boxes.end
             if (given >= needed)[iterations >= distance].all():
                 return True
     return False
-
-
-def _is_read_first(program: ChipProgram, nets: Nets, load: _Access, store: _Access) -> bool:
-    """Whether all that a load's program reads has come before the store's program writes."""
-    beat = program.config.width_bits // 8
-    taken, sent = (
-        np.cumsum(box_sizes(program.agcus[each.index], each.issuer, beat)) for each in (store, load)
-    )
-    before = int(taken[store.begin - 1]) if store.begin else 0
-    end = Input(AGCU, (store.index,), store.port)
-    counts = vectors_before(program, nets, StreamPackets(program, nets), end, before + 1)
-    root = Output(AGCU, (load.index,), load.port)
-    return counts.get(root, 0) >= int(sent[load.end - 1])
 
 
 def overwritten(
@@ -299,8 +282,9 @@ def overwritten(
     for load in _accesses(program, arguments, "load"):
         for store in stores:
             if _distances(load, store, 1):
-                pair = (load.index, load.port), (store.index, store.port)
-                met[pair] = met.get(pair, True) and _is_read_first(program, nets, load, store)
+                one, other = load.boxes, store.boxes
+                pair = (one.index, one.port), (other.index, other.port)
+                met[pair] = met.get(pair, True) and is_read_first(program, nets, one, other)
     return met
 
 
@@ -311,10 +295,10 @@ def memory_faults(
 
     A load may read what a store writes in the same iteration or an earlier one if a token orders
     them. In a launch of one iteration, it may read what a store overwrites if all that is stored
-    depends on all that is read. Otherwise loads and stores, and two stores of different iterations,
-    must not meet. Addresses are compared by the range of each program of a stream, in a launch of
-    one iteration byte by byte. A program that `prove` accepts for this number of iterations is
-    assumed.
+    depends on all that is read, or each vector on those that are read from its bytes. Otherwise
+    loads and stores, and two stores of different iterations, must not meet. Addresses are compared
+    by the range of each program of a stream, in a launch of one iteration byte by byte. A program
+    that `prove` accepts for this number of iterations is assumed.
 
     Parameters
     ----------
@@ -330,7 +314,8 @@ def memory_faults(
     for load in _accesses(program, arguments, "load"):
         for store in stores:
             distances = _distances(load, store, repeat)
-            if not distances or (repeat == 1 and _is_read_first(program, nets, load, store)):
+            one, other = load.boxes, store.boxes
+            if not distances or (repeat == 1 and is_read_first(program, nets, one, other)):
                 continue
             if distances[0] < 0:
                 rule = f"must not read where {store.name} writes in a later iteration"
@@ -339,12 +324,13 @@ def memory_faults(
                 rule = f"must wait for a token of {store.name}, which writes what it reads"
                 later = f" {distances[0]} iterations later" if distances[0] else ""
                 faults.append(load.fault(rule + later))
-    for number, one in enumerate(stores):
-        for other in stores[:number]:
+    for number, store in enumerate(stores):
+        for earlier in stores[:number]:
+            one, other = store.boxes, earlier.boxes
             if (one.index, one.port) == (other.index, other.port):
                 continue  # in order
-            distances = _distances(one, other, repeat)
+            distances = _distances(store, earlier, repeat)
             if len(distances) > (0 in distances):
-                rule = f"must not write where {other.name} writes in another iteration"
-                faults.append(one.fault(rule))
+                rule = f"must not write where {earlier.name} writes in another iteration"
+                faults.append(store.fault(rule))
     return tuple(faults)

@@ -92,6 +92,10 @@ class StreamPackets:
         self._known[root] = packets
         return packets
 
+    def turns(self, root: Junction) -> int:
+        """Sources of a merge."""
+        return len(self._nets.packets[root])
+
     def _packets(self, root: Output | Junction) -> Packets:
         if isinstance(root, Junction):
             counts = self._nets.packets[root]

@@ -123,9 +123,26 @@ def test_a_store_that_may_begin_before_the_last_row_is_read_is_refused():
     unit = dataclasses.replace(unit, writers=(writer, None), readers=(reader, None), indexed=None)
     tiles = {**program.tiles, at: dataclasses.replace(tile, unit=unit)}
     early = dataclasses.replace(program, tiles=tiles)
+    # Each half is written where it was read.
+    assert memory_faults(early, arguments) == ()
+    agcus = {index: moved(each, 20 * rows.base) for index, each in early.agcus.items()}
+    early = dataclasses.replace(early, agcus=agcus)
     (fault,) = memory_faults(early, arguments)
     assert "must wait for a token of AGCU" in fault.text
     assert False in overwritten(early, arguments).values()
+
+
+def moved(agcu, distance):
+    """An AGCU whose stores begin so many bytes further, in whole vectors."""
+    stored = {
+        program.descriptor for each in agcu.stores if each is not None for program in each.programs
+    }
+    descriptors = list(agcu.descriptors)
+    for number in stored:
+        descriptor, argument = descriptors[number]
+        base = descriptor.base + distance // 32 * 32
+        descriptors[number] = dataclasses.replace(descriptor, base=base), argument
+    return dataclasses.replace(agcu, descriptors=tuple(descriptors))
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
