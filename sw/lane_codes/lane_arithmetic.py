@@ -191,7 +191,8 @@ class Arithmetic:
                 return self._select(less, a, _neighbour(b, np.inf), x, y, integer=integer)
             if isinstance(a, int) and _finite(a):
                 return self._select(less, _neighbour(a, -np.inf), b, x, y, integer=integer)
-            y = self._select(less, a, b, x, y, integer=integer)
+            # It is also a maximum that is b, which is NaN if either is.
+            a = self._alu(AluOperation.MAXIMUM, a, b)
         return self._select(less if op == "lt" else equal, a, b, x, y, integer=integer)
 
     def _select(

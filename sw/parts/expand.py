@@ -1,4 +1,4 @@
-"""Functions that are sequences of unit operations, written out, so that they can be cut."""
+"""Functions and choices as sequences of unit operations, so that they can be cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["expanded"]
 def expanded(program: Program) -> Program:
     """Replace each such function by its sequence (`hw.numeric.compositions`): the same bits.
 
-    A chip may have too few PCUs for a function, but enough for its first half.
+    A choice of tiles is first one of 1 and 0. A chip may have too few PCUs for a function, but
+    enough for its first half.
     """
     return verify(dataclasses.replace(program, nodes=_block(program.nodes, Names(program))))
 
@@ -39,6 +40,8 @@ def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
 
 def _is_cut(node: ir.Map) -> bool:
     """Whether an operation is a sequence; a division by a number is one multiplication."""
+    if node.op == "where":
+        return not all(isinstance(each, ir.Constant) for each in node.operands[1:])
     number = node.op == "div" and isinstance(node.operands[1], ir.Constant)
     return node.op in SEQUENCES and not number
 
@@ -52,8 +55,14 @@ class _Sequence:
 
     def nodes(self) -> list[ir.Node]:
         """The nodes, the last of which has the function's result."""
-        operands = [self._float(each) for each in self._node.operands]
-        SEQUENCES[self._node.op](self, *operands)
+        if self._node.op == "where":
+            condition, *others = self._node.operands
+            self._map(
+                "where", self._map("eq", self._map("where", condition, 1.0, 0.0), 1.0), *others
+            )
+        else:
+            operands = [self._float(each) for each in self._node.operands]
+            SEQUENCES[self._node.op](self, *operands)
         self._nodes[-1] = self._nodes[-1].replace(results=self._node.results)
         return self._nodes
 
