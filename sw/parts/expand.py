@@ -57,9 +57,8 @@ class _Sequence:
         """The nodes, the last of which has the function's result."""
         if self._node.op == "where":
             condition, *others = self._node.operands
-            self._map(
-                "where", self._map("eq", self._map("where", condition, 1.0, 0.0), 1.0), *others
-            )
+            chosen = self._map("where", condition, 1.0, 0.0)
+            self._map("where", self._map("eq", chosen, 1.0), *others)
         else:
             operands = [self._float(each) for each in self._node.operands]
             SEQUENCES[self._node.op](self, *operands)
