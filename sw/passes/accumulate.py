@@ -2,7 +2,8 @@
 
 The terms of a sum are added in ascending order, with one rounding per term, as the accumulators
 add them. So the result is independent of the tile size: a sum carried over blocks of k equals the
-sum over all of k bit for bit. What a sum starts from, other than zeros, is added to it at its end.
+sum over all of k bit for bit. What a sum starts from, other than zeros, is added to it at its end,
+and so is a sum that is finished: that of another product, or of another loop.
 The pass runs before anything else is moved, and the golden interpreter runs the program after it.
 
 Terms of 8-bit floats are added in pairs, so blocks of such a carried sum must be even.
@@ -65,14 +66,17 @@ def _sum(
 
 
 class _FromZeros:
-    """Rewriter of sums that start from other tiles: the tile is added to the sum at its end."""
+    """Rewriter of sums that start from other tiles: the tile is added to the sum at its end.
+
+    A sum goes on with zeros, and with what a loop around it carries and only adds to.
+    """
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._zeros: set[str] = set()
 
     def block(self, nodes: tuple[Node, ...], sums: set[str]) -> tuple[Node, ...]:
-        """The nodes; names of zeros and of sums that start from zeros are added to a set."""
+        """The nodes; names of zeros and of sums that go on are added to a set."""
         return tuple(each for node in nodes for each in self._node(node, sums))
 
     def _node(self, node: Node, sums: set[str]) -> Iterator[Node]:
@@ -86,11 +90,11 @@ class _FromZeros:
             case Buffer():
                 known = node.values[0].name in sums
             case Matmul():
-                known = len(node.operands) == 2 or node.values[2].name in sums
-                if not known:
+                starts = {each.name for each in node.values[2:]}
+                known = bool(starts & sums - self._zeros)
+                if starts - sums:
                     product = self._names.fresh(node.result)
                     yield node.replace(operands=node.operands[:2], results=(product,))
-                    sums.add(product.name)
                     node = Map((node.operands[2], product), node.results, node.span, "add")
             case _:
                 known = False
@@ -115,6 +119,7 @@ class _FromZeros:
             yield Full((), (zeros,), loop.span, number, kind.rows, kind.cols, kind.format)
             added.append(Map((start, total), (results[position],), loop.span, "add"))
             starts[position], results[position] = zeros, total
+            self._zeros.add(zeros.name)
             sums.add(zeros.name)
         carried = {each for each, start in enumerate(starts) if start.name in sums}
         while True:
@@ -124,7 +129,7 @@ class _FromZeros:
             if not lost:
                 break
             carried -= lost
-        sums.update(results[each].name for each in carried)
+        sums.update(results[each].name for each in carried if starts[each].name not in self._zeros)
         yield loop.replace(operands=tuple(starts), results=tuple(results), nodes=body)
         yield from added
 

@@ -55,19 +55,44 @@ def test_accumulate_makes_a_carried_sum_one_node():
     assert product.result.variable == "acc"
 
 
-def test_accumulate_takes_the_right_product_of_two_and_either_side():
+def test_accumulate_adds_products_to_one_another_as_finished_sums():
     def chain(A, B, C):
         a, b = tw.load_tile(A), tw.load_tile(B)
         first = a @ b + b @ a
         tw.store_tile(C, a @ a + first)
 
     program = accumulate(traced(chain))
-    assert kinds(program) == ["load", "load", "matmul", "matmul", "matmul", "store"]
+    added = ["matmul", "map.add"]
+    assert kinds(program) == ["load", "load", "matmul", *added, *added, "store"]
     a, b = (node.result for node in program.nodes[:2])
-    first, second, third = program.nodes[2:5]
-    assert [each.operands[:2] for each in (first, second, third)] == [(a, b), (b, a), (a, a)]
-    assert second.operands[2] == first.result
-    assert third.operands[2] == second.result
+    first, second, sum_, third, _ = program.nodes[2:7]
+    assert [each.operands for each in (first, second, third)] == [(a, b), (b, a), (a, a)]
+    assert sum_.operands == (first.result, second.result)
+
+
+def test_accumulate_goes_on_with_what_a_loop_carries_alone():
+    def two_in_a_loop(A, B, C):
+        acc = tw.zeros(8, 8)
+        for k in tw.metapipe(8, 4):
+            a, b = tw.load_tile(A[:, k]), tw.load_tile(B[k, :])
+            acc += a @ b
+            acc += a @ tw.load_tile(A[k, :])
+        tw.store_tile(C, acc)
+
+    def behind_a_loop(A, B, C):
+        acc = tw.zeros(8, 8)
+        for k in tw.metapipe(8, 4):
+            acc += tw.load_tile(A[:, k]) @ tw.load_tile(B[k, :])
+        for k in tw.metapipe(8, 4):
+            acc += tw.load_tile(B[:, k]) @ tw.load_tile(A[k, :])
+        tw.store_tile(C, acc)
+
+    (loop,) = (each for each in accumulate(traced(two_in_a_loop)).nodes if each.body)
+    products = [each for each in loop.body if each.kind == "matmul"]
+    assert [each.operands[2] for each in products] == [loop.carries[0], products[0].result]
+    program = accumulate(traced(behind_a_loop))
+    first, second = (each for each in program.nodes if each.body)
+    assert program.nodes[-2].operands == (first.results[0], second.results[0])
 
 
 def test_accumulate_leaves_a_product_used_twice_or_of_another_shape():
