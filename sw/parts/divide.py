@@ -22,7 +22,7 @@ from sw.parts.columns import column_ranges
 from sw.parts.expand import expanded
 from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.narrow_cuts import narrow_cuts
-from sw.parts.order import divisible, ready
+from sw.parts.order import divisible, out_of_place, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
 from sw.parts.sections import Section, is_repeated, sections
@@ -68,6 +68,7 @@ def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset())
         return _of_sections(program, each_once, between, serves, held)
     if any(map(is_repeated, program.nodes)):
         return _of_sections(program, *sections(program), serves, held)
+    serves = functools.partial(_refusal, serves)
     refusal = serves(program, arrays)
     if refusal is None:
         return undivided(program)
@@ -82,6 +83,22 @@ def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset())
                 return found
             refusal = divider.misplaced or divider.misformed or refusal
     raise refusal
+
+
+def _refusal(
+    serves: Serves, program: Program, arrays: tuple[ArraySpec, ...]
+) -> BadInputError | None:
+    """Why no image computes a program, or why none would in place; None if one does."""
+    store = out_of_place(program)
+    if store is None:
+        return serves(program, arrays)
+    return ProgramError(
+        "unserved",
+        f"`{store.view.tensor}` cannot be overwritten while it is read for other places, as by a "
+        "product: store to another tensor",
+        store.span,
+        value=store.view.tensor,
+    )
 
 
 def _places(program: Program) -> dict[str, Argument]:

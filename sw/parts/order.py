@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 
 from sw.ir import nodes as ir
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import used, walk
 from sw.ir.types import Role
 from sw.parts.slices import stores
 
-__all__ = ["divisible", "ready"]
+__all__ = ["divisible", "out_of_place", "ready"]
 
 _Access = ir.Load | ir.Store
 
@@ -69,6 +69,35 @@ def ready(program: Program, part: Program, rest: Program) -> bool:
                 if any(_same(each, other) for other in mine) and each.view != node.view:
                     return False
     return True
+
+
+def out_of_place(program: Program) -> ir.Store | None:
+    """A store that overwrites elements of which other elements depend, or None.
+
+    Of an element or a row only what is at the same place may depend: a product, a transpose and
+    pieces of columns are elsewhere. So what they make passes through memory before it is stored.
+    """
+    return next((each for name in _changing(program) for each in _moved(program, name)), None)
+
+
+def _moved(program: Program, name: str) -> Iterator[ir.Store]:
+    """Stores to a tensor of what depends on its elements in other places."""
+    read: set[str] = set()
+    moved: set[str] = set()
+    # Results of a loop depend on its body, which stands behind it.
+    for node in (*walk(program.nodes), *walk(program.nodes)):
+        taken, results = ({each.name for each in values} for values in (used(node), node.results))
+        operands = {each.name for each in node.values[:2]}
+        if isinstance(node, ir.Store) and node.view.tensor == name and taken & moved:
+            yield node
+        if isinstance(node, ir.Load) and node.view.tensor == name:
+            read |= results
+        elif taken & moved:
+            moved |= results
+        elif isinstance(node, ir.Matmul | ir.Transpose | ir.Split | ir.Join) and operands & read:
+            moved |= results
+        elif taken & read:
+            read |= results
 
 
 def _same(one: _Access, other: _Access) -> bool:

@@ -148,3 +148,35 @@ def test_inputs_of_a_kernel_in_place_are_its_outputs(seed):
     assert found.verified and str(found).startswith(
         "softmax_in_place of M = 9, N = 30; bf16 to bf16"
     )
+
+
+@tw.kernel("A[M, M], B[M, M], C[M, M] -> A, C")
+def multiplied(A, B, C):
+    acc = tw.load_tile(C)
+    for k in tw.metapipe(A.shape[1], 16):
+        acc += tw.load_tile(A[:, k]) @ tw.load_tile(B[k, :])
+    tw.store_tile(A, acc)
+    tw.store_tile(C, acc * 0.5)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_product_of_old_values_passes_through_memory(chip, seed):
+    rng = np.random.default_rng(seed)
+    problem = problem_of(multiplied, chip, rng)
+    compiled = problem.compile()
+    assert len(compiled.parts) > 1 and compiled.intermediates
+    job = Job(problem, backend="emulator", seed=seed)
+    outcome = run(job, *compile_job(job))
+    assert outcome.report["verified"], outcome.problems
+
+
+@tw.kernel("A[M, M] -> A")
+def transposed_in_place(A):
+    tw.store_tile(A, tw.load_tile(A).T)
+
+
+def test_what_is_elsewhere_is_refused_at_its_line():
+    message = "`A` cannot be overwritten while it is read for other places"
+    with pytest.raises(tw.ProgramError, match=message) as refused:
+        transposed_in_place.compile("small", M=40, dtype=tw.bf16)
+    assert refused.value.where.startswith("test_in_place.py:")
