@@ -100,7 +100,7 @@ def test_turned_rows_are_not_stored_over_those_that_are_still_read():
 
     program = summed(turned)
     assert column_ranges(program) is program
-    with pytest.raises(BadInputError, match="test_columns.py:.*`split` is not supported"):
+    with pytest.raises(BadInputError, match="test_columns.py:.*`T` cannot be overwritten"):
         turned.compile("small", M=10, N=48, dtype=bf16)
 
 
