@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 
@@ -54,7 +55,16 @@ def pipelines(
     ProgramError
         At a node that no lane program computes.
     """
+    arrays = tuple(_in_every_row(each, region) for each in arrays)
     return fitting(_candidates(region, arrays, config, in_order=in_order), name)
+
+
+def _in_every_row(array: ArraySpec, region: Region) -> ArraySpec:
+    """A tensor of one element as one of that element in every row."""
+    names = [each.tensor for each in region.inputs.values() if each.part is Part.COLUMN]
+    if array.name not in names or array.matrix != (1, 1):
+        return array
+    return dataclasses.replace(array, shape=(region.rows, 1), row_pitch=0)
 
 
 def _candidates(

@@ -13,7 +13,7 @@ from enum import Enum
 
 from hw.numeric.formats import bf16, fp32
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine
+from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType
@@ -29,7 +29,8 @@ class Part(Enum):
     BLOCK = "block"
     #: One row, the same for all rows of the region: a vector of one element per column.
     ROW = "row"
-    #: One column, the same for all columns of the region: a vector of one element per row.
+    #: One column, the same for all columns of the region: a vector of one element per row. Of a
+    #: tensor of one element, every row has that one.
     COLUMN = "column"
     #: The columns and rows of the region.
     TURNED = "turned"
@@ -169,6 +170,8 @@ class _Finder:
             kind = load.result.type
             assert isinstance(kind, TileType)
             part = self._part(load, frame, shape)
+            if part is Part.COLUMN:
+                kind = dataclasses.replace(kind, rows=self._rows(first, frame, shape))
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
         if not inputs:
             raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
@@ -210,6 +213,14 @@ class _Finder:
                     self._nodes.remove(node)
                     return source
         return value
+
+    def _rows(self, store: ir.Store, frame: tuple[str | None, ...], shape: tuple[int, int]) -> Axis:
+        """Rows of the tiles of the region."""
+        for node in (store, *self._loads):
+            kind = node.values[0].type if isinstance(node, ir.Store) else node.result.type
+            if isinstance(kind, TileType) and self._part(node, frame, shape) is Part.BLOCK:
+                return kind.rows
+        return Axis(shape[0])
 
     def _shape(self, node: ir.Load | ir.Store) -> tuple[int, ...]:
         """Shape of a node's tensor; one axis is a row."""
@@ -263,6 +274,8 @@ class _Finder:
         if sizes == (1, shape[1]) and found == (None, frame[1]):
             return Part.ROW
         if sizes == (shape[0], 1) and found == (frame[0], None):
+            return Part.COLUMN
+        if sizes == (1, 1) and isinstance(load, ir.Load):
             return Part.COLUMN
         raise _refuse(
             load,

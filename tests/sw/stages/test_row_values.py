@@ -103,7 +103,38 @@ def rounded_softmax(X, Y):
         tw.store_tile(Y[i, :], e / tw.row_sum(e))
 
 
+@tw.kernel("X[M, N], t[1] -> Y[M, N]")
+def heated(X, t, Y):
+    """One number for all elements, as if it were that of every row."""
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * tw.load_tile(t))
+
+
+@tw.kernel("X[M, N], t[1, 1] -> Y[M, N]")
+def heated_softmax(X, t, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :]) * tw.load_tile(t)
+        e = tw.exp(x - tw.row_max(x))
+        tw.store_tile(Y[i, :], e / tw.row_sum(e))
+
+
+@tw.kernel("X[M, N], t[1, 1] -> Y[M, N]")
+def shifted_columns(X, t, Y):
+    """One number beside statistics of columns."""
+    x = tw.load_tile(X)
+    tw.store_tile(Y, (x + tw.load_tile(t)) - tw.col_max(x))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def clipped(X, Y):
+    """One number that is computed of all."""
+    x = tw.load_tile(X)
+    y = tw.minimum(tw.maximum(x, -100.0), 100.0)
+    tw.store_tile(Y, x / tw.maximum(tw.sqrt(tw.col_sum(tw.row_sum(y * y))), 1.0))
+
+
 IN_ONE_FORMAT = (row_norm, shifted, softmax_of_maxima, later_maximum, outer, scaled)
+IN_ONE_FORMAT += (heated, heated_softmax, shifted_columns, clipped)
 IN_SEVERAL = (
     wider_row_value,
     rounded_sum,
@@ -134,7 +165,9 @@ def test_row_values_of_other_formats_equal_golden(kernel, seed):
         verify(kernel, "tiny", (side(rng, 40), side(rng, 40)))
 
 
-@pytest.mark.parametrize("kernel", [shifted, row_norm, rounded_sum], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "kernel", [shifted, row_norm, rounded_sum, heated], ids=lambda each: each.name
+)
 def test_row_values_on_rtl_equal_golden_under_random_stalls(kernel, heavy, seed):
     verify(kernel, "tiny", (7, 10), backend="rtl", seed=seed % 1000, jitter=20)
 
