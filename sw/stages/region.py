@@ -16,7 +16,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format
 from sw.ir.program import Program
-from sw.ir.types import Entry, TileType
+from sw.ir.types import Entry, TileType, Type
 from sw.language.program_error import ProgramError
 
 __all__ = ["Part", "Region", "Source", "region_of"]
@@ -216,8 +216,9 @@ class _Finder:
 
     def _rows(self, store: ir.Store, frame: tuple[str | None, ...], shape: tuple[int, int]) -> Axis:
         """Rows of the tiles of the region."""
-        for node in (store, *self._loads):
-            kind = node.values[0].type if isinstance(node, ir.Store) else node.result.type
+        tiles: list[tuple[ir.Load | ir.Store, Type]] = [(store, store.values[0].type)]
+        tiles += [(load, load.result.type) for load in self._loads]
+        for node, kind in tiles:
             if isinstance(kind, TileType) and self._part(node, frame, shape) is Part.BLOCK:
                 return kind.rows
         return Axis(shape[0])
