@@ -265,8 +265,8 @@ class Region:
         axis = (node.rows, node.cols)[node.axis]
         if node.axis != self._step or not self._numbered or node.start.terms:
             noun = ("row", "col")[node.axis]
-            rule = f"numbers along the axis of a `{noun}` reduction, all of it in one tile"
-            raise unserved(node, f"`{noun}_index` is not supported here: lanes have {rule}")
+            rule = "along one axis, all of it in one tile; load others from a tensor of int32"
+            raise unserved(node, f"`{noun}_index` is not supported here: lanes have numbers {rule}")
         if not isinstance(axis.size, int) or axis.size > _NUMBERS or node.start.constant:
             rule = f"numbers of at most {_NUMBERS:,} vectors from 0"
             raise unserved(node, f"Lanes have {rule}, not {axis.size}", str(axis.size))

@@ -81,10 +81,10 @@ def _candidates(
     parts = [each.part for each in region.inputs.values()]
     vectors = Part.ROW in parts or Part.COLUMN in parts
     build: Callable[..., Iterator[Pipeline | Unfit]]
-    if region.reduces == {0}:
+    if region.whole == {0}:
         build, codes = column_pipelines, _codes(region, config, 1)
-    elif region.reduces or vectors:
-        phases = PHASES if region.reduces else 1
+    elif region.whole or vectors:
+        phases = PHASES if region.whole else 1
         codes = _codes(region, config, 0, phases=phases)
         others = []
         if region.reduces and (wide := _widened(region, codes, config)):
@@ -143,7 +143,7 @@ def _codes(
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
     bits = config.pcu.function_bits
-    repeated = Part.ROW if region.reduces and lane_axis else Part.COLUMN
+    repeated = Part.ROW if region.whole and lane_axis else Part.COLUMN
     return lane_codes(
         region.nodes,
         types,
@@ -151,8 +151,8 @@ def _codes(
         lane_axis=lane_axis,
         function_bits=bits,
         repeated=[name for name, each in region.inputs.items() if each.part is repeated],
-        returns=not region.reduces,
-        numbered=bool(region.reduces),
+        returns=not region.whole,
+        numbered=bool(region.whole),
         phases=phases,
         pairs=pairs,
     )

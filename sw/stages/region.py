@@ -85,6 +85,15 @@ class Region:
         """Axes of its reductions: 1 for statistics of rows, 0 for those of columns."""
         return frozenset(node.axis for node in self.nodes if isinstance(node, ir.Reduce))
 
+    @property
+    def whole(self) -> frozenset[int]:
+        """Axes along which packets are whole: those of reductions, and of numbers.
+
+        Numbers are those of vectors in their packet.
+        """
+        numbers = {node.axis for node in self.nodes if isinstance(node, ir.Iota)}
+        return self.reduces | numbers
+
     def widened(self) -> Region | None:
         """The region with its tiles of bf16 as fp32; None if there are none, or a bit may differ.
 

@@ -194,7 +194,7 @@ class RowFrame:
         #: Whether rows pass in pieces that are loaded again.
         self.in_pieces = streamed in (Streamed.ROWS, Streamed.VECTORS)
         #: Whether the packets of the first code are whole rows.
-        self.whole = bool(region.reduces) or len(codes[0].phases) > 1
+        self.whole = bool(region.whole) or len(codes[0].phases) > 1
         #: Slots of a row that is loaded once.
         self.row_slots = self._row_slots() if streamed is Streamed.ONCE else 1
         #: Rows of a group: positions of a vector of the source, or of the longest vector.

@@ -1,4 +1,4 @@
-"""Numbers of columns that equal a number of each row: one comparison, for every int32."""
+"""Numbers of columns and rows: compared with every int32, with and without reductions."""
 
 import numpy as np
 import pytest
@@ -73,3 +73,58 @@ def test_an_equality_takes_two_passes_over_a_row():
     lanes = next(each for each in lines if each.startswith("pcu0_0_0: lanes: "))
     phases = lanes.removeprefix("pcu0_0_0: lanes: ").partition(";")[0].split(", then ")
     assert phases[1] == "stat1 = sum of x if row == stat0 else 0" and len(phases) == 3
+
+
+@tw.kernel("X[M, N], g[N] -> Y[M, N]")
+def first_columns(X, g, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        y = tw.where(tw.col_index(x) < 7, tw.exp(x), x) * tw.load_tile(g)
+        tw.store_tile(Y[i, :], y)
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def first_rows(X, Y):
+    x = tw.load_tile(X)
+    tw.store_tile(Y, tw.where(tw.row_index(x) >= 5, x * 2.0, -tw.inf))
+
+
+@tw.kernel("S[M, N], last[M, 1]: int32 -> Y[M, N]")
+def hidden_softmax(S, last, Y):
+    """Softmax of the columns up to a number of each row."""
+    for i in tw.metapipe(S.shape[0]):
+        s = tw.load_tile(S[i, :])
+        s = tw.where(tw.col_index(s) <= tw.load_tile(last[i, :]), s, -1e30)
+        e = tw.exp(s - tw.row_max(s))
+        tw.store_tile(Y[i, :], e / tw.row_sum(e))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]: int32")
+def where_positive(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.where(x > 0.0, tw.col_index(x), -1))
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small", "large"])
+def test_numbers_need_no_reduction(chip, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 90, 2)
+    x = rng.normal(size=(rows, columns)).astype(tw.bf16.dtype)
+    g = rng.normal(size=columns).astype(tw.bf16.dtype)
+    last = numbers(rng, rows, columns)[:, np.newaxis]
+    cases = ((first_columns, x, g), (first_rows, x), (hidden_softmax, x, last), (where_positive, x))
+    for kernel, *arrays in cases:
+        found = kernel.run(*arrays, config=chip, backend="emulator")
+        assert found.verified, (kernel.name, found.problems)
+    assert (found.Y == np.where(x > 0, np.arange(columns), -1)).all()
+
+
+def test_numbers_of_both_axes_are_refused_with_what_to_do():
+    @tw.kernel("X[M, N] -> Y[M, N]")
+    def lower(X, Y):
+        x = tw.load_tile(X)
+        tw.store_tile(Y, tw.where(tw.col_index(x) <= tw.row_index(x), x, 0.0))
+
+    with pytest.raises(tw.ProgramError, match="load others from a tensor of int32"):
+        lower.compile("small", M=20, N=20, dtype=tw.bf16)
