@@ -9,7 +9,6 @@ from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
-from sw.language.program_error import ProgramError
 from sw.passes.field_limits import unfit
 from sw.stages import row_pipeline
 from tests.sw.stages.region_runs import (
@@ -177,11 +176,12 @@ def numbers_behind(X, g, Y):
         tw.store_tile(Y[i, :], tw.where(tw.col_index(x) < 5, y, 0.0))
 
 
-def test_numbers_of_columns_behind_the_first_program_are_refused():
+def test_numbers_of_columns_behind_the_first_program_are_a_part_of_their_own():
     """Packets there are single columns, or columns of several vectors."""
-    rule = "lanes have numbers in the program that reduces, not in one behind it"
-    with pytest.raises(ProgramError, match=rule):
-        summary(numbers_behind, "small", (20, 100))
+    compiled = compiled_of(numbers_behind, "small", (20, 100))
+    assert [each.shape for each in compiled.intermediates] == [(20, 100)]
+    verify(numbers_behind, "small", (20, 100))
+    verify(numbers_behind, "tiny", (9, 30))
 
 
 @pytest.mark.slow
