@@ -1,12 +1,13 @@
 """Registers of a unit by name, through cocotbext-axi's AXI4-Lite."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from hw.arch.registers.register_fields import Register
+from hw.arch.registers.register_fields import Register, RegisterAccess
 
 __all__ = ["LiteRegisters"]
 
@@ -52,3 +53,19 @@ class LiteRegisters:
         while not (found := await self.read(name))[field]:
             pass
         return found
+
+    async def require_map(self, registers: Sequence[Register], rng: np.random.Generator) -> None:
+        """See that every register answers, and that those of plain fields keep what is written.
+
+        Nothing else is written: the unit stays idle.
+        """
+        for each in registers:
+            await self.read(each.name)
+            if all(field.access is RegisterAccess.READ_WRITE for field in each.fields):
+                word = int(rng.integers(1 << 32)) & each.mask
+                await self.write(each.name, **each.values(word))
+                assert await self.read(each.name) == each.values(word), each.name
+                await self.write(each.name)
+        beyond = registers[-1].offset + 4
+        assert (await self._lite.read(beyond, 4)).resp != AxiResp.OKAY
+        assert (await self._lite.write(beyond, bytes(4))).resp != AxiResp.OKAY

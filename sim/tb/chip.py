@@ -20,26 +20,44 @@ from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers.chip_registers import REGISTERS
 from hw.chip import Chip
+from hw.numeric.formats import Format, bf16, fp32, int8
 from sim.campaign.generators.images import chip_program_of, placed_image, routable_image
 from sim.campaign.generators.programs import Program, program_of, random_program
 from sim.cocotb.bench_support import bench, random_generator, start
+from sim.cocotb.lite_registers import LiteRegisters
 from sim.cocotb.stalled_channels import stall_channels
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory
+from sim.operands import random_inputs
+from sim.run.job import Problem
 from sw.chip_program import ChipProgram
+from sw.kernels.argmax import argmax
+from sw.kernels.flash_attention import flash_attention
+from sw.kernels.gelu import gelu
+from sw.kernels.layer_norm import layer_norm
+from sw.kernels.linear_gelu import linear_gelu
+from sw.kernels.numbered.embedding import embedding
+from sw.kernels.numbered.histogram import histogram
+from sw.kernels.numbered.scatter import scatter
+from sw.kernels.rope import rope
+from sw.kernels.softmax import softmax
+from sw.kernels.transpose import transpose
+from sw.language import Kernel
 from sw.prove import prove
 
 __all__ = [
     "a_refused_image_leaves_the_chip_usable",
     "design",
+    "kernels_leave_memory_as_the_emulator_does",
     "netlists_leave_memory_as_the_emulator_does",
     "netlists_that_repeat_leave_memory_as_the_emulator_does",
     "programs_follow_each_other",
     "programs_survive_a_slow_memory",
+    "registers_keep_what_is_written",
 ]
 
 _CONFIG = named["tiny"]
-_MEMORY_BYTES = 1 << 17
+_MEMORY_BYTES = 1 << 18
 _ADDRESS_BITS = _CONFIG.agcu.axi_address_bits
 #: Byte of a list's entry that has the number of arguments.
 _ARGUMENT_COUNT = entry_layout["argument_count"].offset // 8
@@ -149,11 +167,11 @@ class _Host:
                 states = engine_states(counters[name]["state"]).values()
                 assert all(state["done"] for state in states), states
 
-    async def launch(self, list_address: int) -> int:
+    async def launch(self, list_address: int, entries: int = 1) -> int:
         """Launch the list at an address; returns the status at the interrupt."""
         await self._write("LIST_ADDRESS_LO", list_address & 0xFFFF_FFFF)
         await self._write("LIST_ADDRESS_HI", list_address >> 32)
-        await self._write("LIST_ENTRIES", 1)
+        await self._write("LIST_ENTRIES", entries)
         await self._write("CONTROL", _LAUNCH)
         if not int(self._dut.o_interrupt.value):
             await RisingEdge(self._dut.o_interrupt)
@@ -203,6 +221,27 @@ class _Host:
         await self._write("STATUS", _ERROR_DONE)
         after = self._memory.read(0, len(expected))
         assert after == expected, f"{fields}"
+
+    async def run_kernel(
+        self, kernel: Kernel, sizes: Mapping[str, int], dtype: Format | None
+    ) -> None:
+        """Run a kernel's parts as one list; final memory must equal that of the emulator."""
+        problem = Problem(kernel, _CONFIG, sizes, dtype)
+        compiled = problem.compile()
+        seed = int(self._rng.integers(1 << 40))
+        launch = LaunchMemory.of_kernel(compiled, seed=seed)
+        assert launch.size <= _MEMORY_BYTES, kernel.name
+        inputs = random_inputs(problem.inputs, seed, limits=problem.row_limits)
+        before = launch.bytes_before(inputs)
+        before += bytes(_MEMORY_BYTES - len(before))
+        expected = bytearray(before)
+        where, entries = launch.list_address, launch.entries
+        found = emulate(_CONFIG, expected, list_address=where, entries=entries)
+        assert found.status == "done", kernel.name
+        self._memory.write(0, bytes(before))
+        assert await self.launch(where, entries) == 0b010, f"error code {await self.error()}"
+        await self._write("STATUS", _ERROR_DONE)
+        assert self._memory.read(0, _MEMORY_BYTES) == expected, kernel.name
 
     def spoil(self, program: Program, offset: int) -> int:
         """Store a program with one wrong byte in its entry; returns the launch list's address."""
@@ -298,3 +337,38 @@ async def netlists_that_repeat_leave_memory_as_the_emulator_does(dut: Any, pause
     images = _live_images(_python_generator(rng), repeat=2)
     for fields in itertools.islice(images, _NETLISTS // 2):
         await host.run_image(fields, repeat=int(rng.integers(2, 6)))
+
+
+#: Kernels that use the lanes, the indices of PMUs and AGCUs, fused softmax and lists of parts.
+_KERNELS: list[tuple[Kernel, Mapping[str, int], Format | None]] = [
+    (softmax, {"M": 9, "N": 21}, bf16),
+    (softmax, {"M": 5, "N": 300}, fp32),
+    (layer_norm, {"M": 7, "N": 20}, fp32),
+    (argmax, {"M": 9, "N": 30}, bf16),
+    (gelu, {"M": 9, "N": 30}, int8),
+    (transpose, {"M": 17, "N": 30}, bf16),
+    (rope, {"M": 9, "N": 32}, bf16),
+    (linear_gelu, {"M": 9, "K": 20, "N": 16}, bf16),
+    (embedding, {"V": 20, "N": 16, "M": 12}, bf16),
+    (scatter, {"V": 20, "N": 16, "M": 12}, bf16),
+    (histogram, {"N": 40, "V": 16}, None),
+    (flash_attention, {"H": 2, "M": 9, "D": 8, "G": 1, "S": 20}, bf16),
+]
+
+
+@bench(limit_cycles=2_000_000)
+async def kernels_leave_memory_as_the_emulator_does(dut: Any) -> None:
+    """A kernel for every part of the units, the parts of each in one launch list."""
+    host = _Host(dut, random_generator())
+    await start(dut)
+    for kernel, sizes, dtype in _KERNELS:
+        await host.run_kernel(kernel, sizes, dtype)
+
+
+@bench(limit_cycles=100_000)
+async def registers_keep_what_is_written(dut: Any) -> None:
+    """Every register of the map answers; those of plain fields keep what is written."""
+    names = {each.name: each for each in REGISTERS}
+    host = LiteRegisters(dut, "host", names.__getitem__)
+    await start(dut)
+    await host.require_map(REGISTERS, random_generator())

@@ -21,7 +21,8 @@ from sim.drivers.pmu_index_case import gather_case, scatter_case
 
 __all__ = ["design", "random_programs_are_numpys"]
 
-_SIZES = PmuSizes(64, 1024, 4)
+#: Those of the PMUs of `tiny`.
+_SIZES = PmuSizes(64, 4096, 16)
 _PROGRAMS = 10
 _KINDS = {"matrices": matrix_case, "gather": gather_case, "scatter": scatter_case}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import cocotb
 
-from hw.arch.registers.tensor_registers import TENSOR_ID, tensor_register
+from hw.arch.registers.tensor_registers import TENSOR_ID, TENSOR_REGISTERS, tensor_register
 from hw.arch.tensor_instructions import Fault, Instruction, Opcode, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
@@ -19,7 +19,13 @@ from sim.drivers.tensor_unit_driver import payloads, stream_values, vectors_for_
 from sim.drivers.tensor_unit_golden import TensorChain
 from sim.native.bundle import Bundle
 
-__all__ = ["a_fault_ends_at_a_reset", "a_full_queue_refuses", "chains_are_numpys", "design"]
+__all__ = [
+    "a_fault_ends_at_a_reset",
+    "a_full_queue_refuses",
+    "chains_are_numpys",
+    "design",
+    "registers_keep_what_is_written",
+]
 
 _CHAINS = 3
 
@@ -133,3 +139,10 @@ async def a_fault_ends_at_a_reset(dut: Any) -> None:
     await host.write("CONTROL", reset=1)
     assert (await host.read("STATUS"))["fault"] == Fault.NONE.value
     assert await host.submit(Instruction(Opcode.CONFIGURE))
+
+
+@bench(limit_cycles=100_000)
+async def registers_keep_what_is_written(dut: Any) -> None:
+    """Every register of the map answers; those of plain fields keep what is written."""
+    host = await _Host.started(dut)
+    await host.require_map(TENSOR_REGISTERS, random_generator())

@@ -8,7 +8,7 @@ from cocotb.triggers import FallingEdge, ReadOnly
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, Descriptor, ElementFormat
 from hw.arch.error_codes import TmaError
-from hw.arch.registers.tma_registers import tma_register
+from hw.arch.registers.tma_registers import TMA_REGISTERS, tma_register
 from hw.arch.tma_sizes import TmaSizes
 from hw.lib.axi import RESP_DECERR, RESP_SLVERR
 from hw.lib.axi_rules import broken_rules
@@ -34,6 +34,7 @@ __all__ = [
     "boxes_out_of_order_are_numpys_slices",
     "design",
     "error_responses_end_their_command",
+    "registers_keep_what_is_written",
 ]
 
 #: The unit under test: the selected one, or one whose queues and memories fill.
@@ -307,3 +308,12 @@ async def error_responses_end_their_command(dut: Any, response: int) -> None:
             ended = await host.completions(2)
             assert ended == {1: 0, 2: code.value if failing else 0}
     assert memory.read(0, tensor.box_bytes) == content
+
+
+@bench(limit_cycles=100_000)
+async def registers_keep_what_is_written(dut: Any) -> None:
+    """Every register of the map answers; those of plain fields keep what is written."""
+    memory = ReorderingMemory(dut, TILE_MEMORY_BYTES)
+    memory.start()
+    host = await _started(dut, _monitor())
+    await host.require_map(TMA_REGISTERS, random_generator())

@@ -73,16 +73,14 @@ def tail_of_a_block(patch):
 
 def tail_of_an_operand(patch):
     """A load goes on one element beyond the end of a tensor, in columns and rows."""
-    made = product_graph.boxes_of
+    made = product_graph.segmented_boxes
 
-    def longer(arrays, name, *rest):
-        descriptor, number = made(arrays, name, *rest)
-        if arrays[number].output:
-            return descriptor, number
+    def longer(*given):
+        descriptor, number, loops = made(*given)
         dims = tuple(each + 1 for each in descriptor.dims)
-        return dataclasses.replace(descriptor, dims=dims), number
+        return dataclasses.replace(descriptor, dims=dims), number, loops
 
-    patch.setattr(product_graph, "boxes_of", longer)
+    patch.setattr(product_graph, "segmented_boxes", longer)
 
 
 def _reassociated(program, name):
