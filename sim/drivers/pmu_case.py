@@ -123,7 +123,8 @@ class _Ring:
         shapes = [shape for shape in shapes if shape[0] * shape[1] * size <= half]
         rows, columns = shapes[rng.integers(len(shapes))]
         fits = min(sizes.slots, half // size // (rows * columns))
-        self.matrices = int(rng.integers(1, 10))
+        # Some rings are filled more than once.
+        self.matrices = int(rng.integers(1, max(10, sizes.slots + 3)))
         data = rng.integers(0, 256, (self.matrices, rows, columns * size), dtype=np.uint8)
         values = data.view(f"u{size}")
         ring = SlotRing(buffer, base // size, rows * columns, int(rng.integers(1, fits + 1)))

@@ -23,7 +23,7 @@ __all__ = ["design", "random_programs_are_numpys"]
 
 #: Those of the PMUs of `tiny`.
 _SIZES = PmuSizes(64, 4096, 16)
-_PROGRAMS = 10
+_PROGRAMS = 40
 _KINDS = {"matrices": matrix_case, "gather": gather_case, "scatter": scatter_case}
 
 
