@@ -1,5 +1,8 @@
 """Quantized kernels: casts between floats and integers, beside and behind products of int8."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,14 +11,8 @@ from hw.arch.config import named
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 
-
-@tw.kernel("X[M, N] -> Q[M, N]: int8, s[M, 1]: fp32")
-def quantized(X, Q, s):
-    for i in tw.metapipe(X.shape[0]):
-        x = tw.load_tile(X[i, :])
-        scale = tw.row_max(abs(x)) * (1 / 127)
-        tw.store_tile(s[i, :], scale)
-        tw.store_tile(Q[i, :], (x / scale).to(tw.int8))
+EXAMPLE = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "12_quantized.py"))
+quantized, scaled = EXAMPLE["quantized"], EXAMPLE["scaled"]
 
 
 @tw.kernel("X[M, N] -> W[M, N]: int32, Y[M, N]: fp32")
@@ -95,6 +92,18 @@ def test_sums_of_int8_are_requantized_as_numpy_does(chip, seed):
 
 
 @pytest.mark.parametrize("chip", CHIPS)
+def test_a_product_of_int8_has_a_scale_for_each_row_and_column(chip, seed):
+    rng = np.random.default_rng(seed)
+    m, k, n = sides(rng, 3)
+    q, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    s, t = rng.random((m, 1)).astype(np.float32), rng.random(n).astype(np.float32)
+    found = scaled.run(q, w, s, t, config=chip, backend="emulator")
+    assert found.verified, found.problems
+    sums = (q.astype(np.int32) @ w.astype(np.int32)).astype(np.float32)
+    assert (found.Y == (sums * s * t).astype(tw.bf16.dtype)).all()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
 def test_a_product_of_quantized_rows_is_near_the_exact_one(chip, seed):
     rng = np.random.default_rng(seed)
     m, k, n = sides(rng, 3)
@@ -114,7 +123,7 @@ def test_a_product_of_quantized_rows_is_near_the_exact_one(chip, seed):
 @pytest.mark.parametrize(
     ("kernel", "dims"),
     [
-        (quantized, {"M": 9, "N": 21}),
+        (quantized, {"M": 9, "K": 21}),
         (whole_and_back, {"M": 9, "N": 21}),
         (requantized, {"M": 9, "K": 20, "N": 11}),
     ],
