@@ -95,16 +95,16 @@ def _divide(units: UnitFunctions, a: Any, b: Any) -> Any:
 
 def _log(units: UnitFunctions, x: Any) -> Any:
     # The bits are a piecewise linear logarithm, exact for powers of two, at most 0.0861 below
-    # (Mitchell 1962). What remains of x is 1 + r, 0 <= r < 0.0615.
-    less = units.fma(units.bits(x), np.float32(-(2.0**-23)), np.float32(127))
-    r = units.fma(units.exp2(less), x, -_ONE)
+    # (Mitchell 1962); `rough` is minus that. What remains of x is 1 + r, 0 <= r < 0.0615.
+    rough = units.fma(units.bits(x), np.float32(-(2.0**-23)), np.float32(127))
+    r = units.fma(units.exp2(rough), x, -_ONE)
     r = units.select_less(x, _SMALLEST_NORMAL, -_INFINITY, r)
     # log(1 + r) is about r (6 + r) / (6 + 4 r), by its Padé approximant.
     inverse = units.reciprocal(units.add(r, np.float32(1.5)))
     ratio = units.fma(inverse, np.float32(1.125), np.float32(0.25))
-    result = units.fma(less, -LN_2, units.multiply(r, ratio))
+    result = units.fma(rough, -LN_2, units.multiply(r, ratio))
     # Bits with the sign are those of a negative int32.
-    return units.select_less(np.float32(127.5), less, np.float32(np.nan), result)
+    return units.select_less(np.float32(127.5), rough, np.float32(np.nan), result)
 
 
 def _inverse_of_one_more(units: UnitFunctions, exponent: Any) -> Any:

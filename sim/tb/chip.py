@@ -18,7 +18,7 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.limits import COUNTER_WORDS
-from hw.arch.registers.chip_registers import REGISTERS
+from hw.arch.registers.chip_registers import REGISTERS, register
 from hw.chip import Chip
 from hw.numeric.formats import Format, bf16, fp32, int8
 from sim.campaign.generators.images import chip_program_of, placed_image, routable_image
@@ -368,7 +368,6 @@ async def kernels_leave_memory_as_the_emulator_does(dut: Any) -> None:
 @bench(limit_cycles=100_000)
 async def registers_keep_what_is_written(dut: Any) -> None:
     """Every register of the map answers; those of plain fields keep what is written."""
-    names = {each.name: each for each in REGISTERS}
-    host = LiteRegisters(dut, "host", names.__getitem__)
+    host = LiteRegisters(dut, "host", register)
     await start(dut)
     await host.require_map(REGISTERS, random_generator())

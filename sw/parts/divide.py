@@ -21,7 +21,7 @@ from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.expand import expanded
 from sw.parts.local_tensors import local_arrays, steps
-from sw.parts.narrow_cuts import narrow_cuts
+from sw.parts.narrow_cut import narrow_cut
 from sw.parts.order import divisible, out_of_place, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
@@ -285,11 +285,12 @@ class _Divider:
 
     def _narrow(self, program: Program, step: _Step) -> Iterator[_Step]:
         """Element math of rows or columns alone that the step's part would repeat."""
-        if len(step.parts) > 1:
+        narrow = narrow_cut(step.parts[0].program) if len(step.parts) == 1 else None
+        if narrow is None or narrow.value.name in self._held:
             return
-        names = {each.value.name for each in narrow_cuts(step.parts[0].program)} - self._held
-        for cut in cuts(program, self._names) if names else ():
-            if cut.value.name in names and (own := self._step(program, [cut])):
+        # The part may be one iteration of loops over points.
+        for cut in cuts(program, self._names):
+            if cut.value.name == narrow.value.name and (own := self._step(program, [cut])):
                 yield own
 
     def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:

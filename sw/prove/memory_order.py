@@ -16,7 +16,7 @@ from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output, find_nets
 from sw.prove.credits import arrivals, tokens_taken
-from sw.prove.read_first import BoxStream, is_read_first
+from sw.prove.read_first import BoxStream, is_read_first, rows_of_boxes
 from sw.prove.unrolled_loops import box_owners, box_points
 
 __all__ = [
@@ -110,19 +110,12 @@ def runs_of(descriptor: Descriptor, base: int, points: Ints) -> tuple[Ints, Ints
     count = math.prod(descriptor.box[1:])
     if len(points) * count > _MOST_RUNS:
         return None
-    lines = np.indices(descriptor.box[1:]).reshape(descriptor.rank - 1, count).T
-    at = points[:, np.newaxis, 1 : descriptor.rank] + lines
-    sizes = np.array(descriptor.dims[1:], np.int64)
-    inside = ((at >= 0) & (at < sizes)).all(axis=2)
-    begin = base + (at * np.array(descriptor.strides, np.int64)).sum(axis=2)
-    size = descriptor.format.bytes
-    rows = np.full(inside.shape, descriptor.dims[0])
-    if descriptor.shortfall:
-        rows -= descriptor.shortfall * (at[:, :, 0] == descriptor.dims[1] - 1)
+    begin, elements = rows_of_boxes(descriptor, base, points)
     first, last = (
-        begin + np.clip(points[:, :1] + end, 0, rows) * size for end in (0, descriptor.box[0])
+        begin + np.clip(points[:, :1] + end, 0, elements) * descriptor.format.bytes
+        for end in (0, descriptor.box[0])
     )
-    some = inside & (last > first)
+    some = last > first
     return first[some], last[some]
 
 

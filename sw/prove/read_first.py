@@ -24,7 +24,7 @@ from sw.prove.phase_runs import units_beside
 from sw.prove.stream_packets import StreamPackets, lane_runs
 from sw.prove.unrolled_loops import box_sizes, visits
 
-__all__ = ["BoxStream", "is_read_first"]
+__all__ = ["BoxStream", "is_read_first", "rows_of_boxes"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -126,23 +126,44 @@ def _vector_runs(stream: BoxStream, beat: int) -> tuple[Ints, Ints] | None:
     across, count = descriptor.box[0] * size // beat, math.prod(descriptor.box[1:])
     if len(points) * count * across > _MOST_VECTORS:
         return None
-    # Dimension 1 is the fastest of those that are not along a row.
-    outer = descriptor.box[:0:-1]
-    lines = np.indices(outer).reshape(len(outer), count).T[:, ::-1]
-    at = points[:, np.newaxis, 1 : descriptor.rank] + lines
-    sizes = np.array(descriptor.dims[1:], np.int64)
-    inside = ((at >= 0) & (at < sizes)).all(axis=2)
-    begin = stream.base + (at * np.array(descriptor.strides, np.int64)).sum(axis=2)
-    rows = np.where(inside, descriptor.dims[0], 0)
-    if descriptor.shortfall:
-        rows = rows - inside * descriptor.shortfall * (at[:, :, 0] == descriptor.dims[1] - 1)
+    begin, elements = rows_of_boxes(descriptor, stream.base, points)
     each = beat // size
     steps = points[:, :1, np.newaxis] + each * np.arange(across)
     first, last = (
-        begin[:, :, np.newaxis] + np.clip(steps + ends, 0, rows[:, :, np.newaxis]) * size
+        begin[:, :, np.newaxis] + np.clip(steps + ends, 0, elements[:, :, np.newaxis]) * size
         for ends in (0, each)
     )
     return first.reshape(-1), last.reshape(-1)
+
+
+def rows_of_boxes(descriptor: Descriptor, base: int, points: Ints) -> tuple[Ints, Ints]:
+    """Address of the tensor's row in which each row of each box lies, and the elements of that row.
+
+    Rows of a box are in the order in which it is moved. One outside the tensor has no elements.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+    base : int
+        Address of the tensor.
+    points : (boxes, 5) array of int
+        Coordinates of each box.
+
+    Returns
+    -------
+    (array, array)
+        A line per box.
+    """
+    # Dimension 1 is the fastest of those that are not along a row.
+    outer = descriptor.box[:0:-1]
+    lines = np.indices(outer).reshape(len(outer), math.prod(outer)).T[:, ::-1]
+    at = points[:, np.newaxis, 1 : descriptor.rank] + lines
+    inside = ((at >= 0) & (at < np.array(descriptor.dims[1:], np.int64))).all(axis=2)
+    begin = base + (at * np.array(descriptor.strides, np.int64)).sum(axis=2)
+    elements = np.full(inside.shape, descriptor.dims[0])
+    if descriptor.shortfall:
+        elements -= descriptor.shortfall * (at[:, :, 0] == descriptor.dims[1] - 1)
+    return begin, elements * inside
 
 
 def _vectors_before(
@@ -251,13 +272,15 @@ def _of_phases(
     run = np.minimum(np.searchsorted(ends, counts), len(ends) - 1)
     results = np.minimum(counts, ends[run]) - (ends - runs.sizes)[run]
     whole = results == runs.sizes[run]
-    zero = np.zeros(len(phases), np.int64)
-    form, units, beside, own = zero.copy(), zero.copy(), zero.copy(), zero.copy()
-    for number, phase in enumerate(phases):
-        form[number] = 0 if phase.result is ResultForm.NONE else phase.result.per_word
-        units[number] = phase.elements_per_word
-        beside[number] = units_beside(phase, words)
-        own[number] = {PhaseSource.ACTIVATION: 1, PhaseSource.AUXILIARY: 2}.get(phase.source, 0)
+    sends = [0 if each.result is ResultForm.NONE else each.result.per_word for each in phases]
+    form, units, beside = (
+        np.array(values, np.int64)
+        for values in (
+            sends,
+            [each.elements_per_word for each in phases],
+            [units_beside(each, words) for each in phases],
+        )
+    )
     phase_of = runs.phases[run]
     # Units of a packet that the results are of: all for its last vector.
     issued = results * form[phase_of]
@@ -270,16 +293,16 @@ def _of_phases(
         -(-issued // np.maximum(beside[phase_of], 1)),
     ).clip(0, runs.besides[run])
     found = []
-    for port, code, took in (
-        (PcuInput.ACTIVATION, 1, unit.activation),
-        (PcuInput.AUXILIARY, 2, unit.auxiliary),
+    for port, stream, took in (
+        (PcuInput.ACTIVATION, PhaseSource.ACTIVATION, unit.activation),
+        (PcuInput.AUXILIARY, PhaseSource.AUXILIARY, unit.auxiliary),
     ):
         if port not in unit.inputs:
             continue
-        mine = own[runs.phases] == code
+        mine = np.array([each.source is stream for each in phases])[runs.phases]
         after = np.where(mine, runs.firsts + runs.counts, 0)
         needed = np.where(mine[run], runs.firsts[run] + source, 0)
-        if code == 2:
+        if stream is PhaseSource.AUXILIARY:
             after = np.maximum(after, np.where(runs.besides, runs.beside_firsts + runs.besides, 0))
             needed = np.maximum(needed, np.where(aside, runs.beside_firsts[run] + aside, 0))
         earlier = np.append(0, np.maximum.accumulate(after))[run]

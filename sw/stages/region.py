@@ -179,7 +179,7 @@ class _Finder:
             kind = load.result.type
             assert isinstance(kind, TileType)
             part = self._part(load, frame, shape)
-            if part is Part.COLUMN:
+            if part is Part.COLUMN and kind.rows.one:
                 kind = dataclasses.replace(kind, rows=self._rows(first, frame, shape))
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
         if not inputs:

@@ -7,7 +7,6 @@ column of the tile from which it is subtracted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from sw.ir import nodes as ir
 from sw.ir.program import Program
@@ -16,32 +15,30 @@ from sw.ir.types import TileType
 from sw.parts.expand import expanded
 from sw.parts.slices import Cut, cuts, slice_of
 
-__all__ = ["narrow_cuts"]
+__all__ = ["narrow_cut"]
 
 #: Operations on elements that are to be saved: what a launch costs.
 _LEAST = 1 << 15
 _ELEMENT_MATH = (ir.Load, ir.Map, ir.Cast, ir.Full, ir.Buffer, ir.Loop, ir.Store)
 
 
-def narrow_cuts(program: Program) -> Iterator[Cut]:
-    """Iterate over such values, those of most operations first, of which others need none.
+def narrow_cut(program: Program) -> Cut | None:
+    """The value of most operations of one number per row, or per column; None if none saves enough.
 
     Parameters
     ----------
     program : Program
         A slice that one image serves.
     """
-    sizes = (math.prod(each.type.shape) for each in program.tensors)
-    most = max(sizes, default=0)
-    found = []
+    most = max((math.prod(each.type.shape) for each in program.tensors), default=0)
+    counts: dict[Cut, int] = {}
     for cut in cuts(program):
-        own = slice_of(program, (), [cut])
-        repeated = most - math.prod(cut.tensor.type.shape)
-        if all(map(_is_narrow, walk(own.nodes))):
+        own = slice_of(program, (), [cut]) if _is_narrow(cut.node) else None
+        if own is not None and all(map(_is_narrow, walk(own.nodes))):
             count = sum(isinstance(each, ir.Map) for each in walk(expanded(own).nodes))
-            if count * repeated >= _LEAST:
-                found.append((count, cut))
-    yield from (cut for _, cut in sorted(found, key=lambda each: -each[0])[:1])
+            if count * (most - math.prod(cut.tensor.type.shape)) >= _LEAST:
+                counts[cut] = count
+    return max(counts, key=lambda each: counts[each], default=None)
 
 
 def _is_narrow(node: ir.Node) -> bool:
