@@ -22,15 +22,14 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.phase_runs import units_beside
 from sw.prove.stream_packets import StreamPackets, lane_runs
-from sw.prove.unrolled_loops import box_sizes, visits
+from sw.prove.unrolled_loops import MOST_STEPS, box_sizes, visits
 
 __all__ = ["BoxStream", "is_read_first", "rows_of_boxes"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Vectors of an access beyond which they are not enumerated, and vectors of a store that one of a
-#: load may meet.
-_MOST_VECTORS, _MOST_MET = 1 << 20, 64
+#: Most vectors of a store that one of a load may meet.
+_MOST_MET = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _vector_runs(stream: BoxStream, beat: int) -> tuple[Ints, Ints] | None:
     if points is None or not plain or descriptor.box[0] * size % beat:
         return None
     across, count = descriptor.box[0] * size // beat, math.prod(descriptor.box[1:])
-    if len(points) * count * across > _MOST_VECTORS:
+    if len(points) * count * across > MOST_STEPS:
         return None
     begin, elements = rows_of_boxes(descriptor, stream.base, points)
     each = beat // size

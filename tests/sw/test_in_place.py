@@ -180,3 +180,9 @@ def test_what_is_elsewhere_is_refused_at_its_line():
     with pytest.raises(tw.ProgramError, match=message) as refused:
         transposed_in_place.compile("small", M=40, dtype=tw.bf16)
     assert refused.value.where.startswith("test_in_place.py:")
+
+
+def test_a_large_tensor_is_updated_in_place():
+    """1,125,000 vectors in each direction."""
+    compiled = Problem(descent, named["tiny"], {"M": 1500, "N": 1500}, tw.fp32).compile()
+    assert len(compiled.parts) == 1
