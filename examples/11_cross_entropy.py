@@ -1,7 +1,7 @@
 """Example 11. Logarithms: the cross entropy of classes, as a loss for each row.
 
 The loss of a row is log(sum of exp(x)) - x[class], without the last term if no column has that
-number. The compiler divides it into parts: one reads the rows, and a second one takes the
+number. The compiler divides it into parts: two read the rows, and the last one takes the
 logarithms of all sums at once.
 """
 
