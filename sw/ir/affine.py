@@ -186,6 +186,11 @@ class Axis:
         return not self.rests
 
     @property
+    def start(self) -> Affine:
+        """The first element of the block that the axis is; 0 if it is none."""
+        return Affine.of(self.size.strip("|")) if isinstance(self.size, str) else Affine()
+
+    @property
     def one(self) -> bool:
         """Whether the axis has exactly one element, so that it broadcasts."""
         return self.size == 1 and self.full

@@ -30,8 +30,6 @@ _NAMES = ", ".join(each.name for each in _FORMS)
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 #: Greatest magnitude up to which every whole number is an fp32.
 EXACT = 1 << 24
-#: Vectors of a packet that have numbers of their own.
-_NUMBERS = 1 << 16
 
 
 def unserved(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
@@ -261,15 +259,12 @@ class Region:
         return isinstance(number, _Number) and number.ordered
 
     def _iota(self, node: ir.Iota) -> _Number:
-        """Numbers of the vectors in a packet."""
+        """Numbers of the vectors in a packet: it has all of an axis of which tiles are blocks."""
         axis = (node.rows, node.cols)[node.axis]
-        if node.axis != self._step or not self._numbered or node.start.terms:
+        if node.axis != self._step or not self._numbered or node.start != axis.start:
             noun = ("row", "col")[node.axis]
             rule = "along one axis, all of it in one tile; load others from a tensor of int32"
             raise unserved(node, f"`{noun}_index` is not supported here: lanes have numbers {rule}")
-        if not isinstance(axis.size, int) or axis.size > _NUMBERS or node.start.constant:
-            rule = f"numbers of at most {_NUMBERS:,} vectors from 0"
-            raise unserved(node, f"Lanes have {rule}, not {axis.size}", str(axis.size))
         if axis.one:
             return _constant(0, int32)
         return _Number(int32, None, self.table.number(axis), ordered=True)

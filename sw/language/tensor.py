@@ -6,11 +6,11 @@ import dis
 from typing import NoReturn
 
 from hw.arch.errors import BadInputError
-from sw.ir.affine import Affine, Axis
+from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.format_rules import Format, format_of
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, View
 from sw.language.idioms import NotAnArray, operator
-from sw.language.index import BlockIndex, as_affine, whole
+from sw.language.index import BlockIndex, StopNumber, as_affine, whole
 from sw.language.program_error import caller
 from sw.language.tile_value import Tile
 from sw.language.trace import Recorder, current, refusal
@@ -153,8 +153,8 @@ class TensorView(NotAnArray):
                 self._fail(f"has {size} elements along {dim.name}, and its loop {key.extent}")
             return Entry(entry.start + Affine.of(key.traced_name), key.axis)
         if isinstance(key, slice):
-            start, length = self._slice(key, size, dim)
-            return Entry(entry.start + start, Axis(length))
+            start, part = self._slice(key, size, dim)
+            return Entry(entry.start + start, part)
         if isinstance(key, Tile):
             self._fail("cannot be indexed by a tile: rows by number take `tw.gather`")
         number = whole(key)
@@ -166,9 +166,11 @@ class TensorView(NotAnArray):
         self._check(form, 1, size, dim)
         return Entry(entry.start + form)
 
-    def _slice(self, key: slice, size: int, dim: Dim) -> tuple[Affine, int]:
+    def _slice(self, key: slice, size: int, dim: Dim) -> tuple[Affine, Axis]:
         if key.step not in (None, 1):
             self._fail(f"must be sliced in steps of 1, not {key.step!r}")
+        if isinstance(key.stop, StopNumber):
+            return self._moved_block(key, size, dim)
         ends = []
         for item, default in ((key.start, 0), (key.stop, size)):
             end = as_affine(default if item is None else item)
@@ -183,7 +185,27 @@ class TensorView(NotAnArray):
                 "blocks of a loop use its index"
             )
         self._check(ends[0], length.constant, size, dim)
-        return ends[0], length.constant
+        return ends[0], Axis(length.constant)
+
+    def _moved_block(self, key: slice, size: int, dim: Dim) -> tuple[Affine, Axis]:
+        """A slice as long as a block, from its start and its stop with the same sum added."""
+        start, ends = as_affine(key.start), key.stop.form.forms
+        for symbol in start.symbols if start is not None else ():
+            assert start is not None
+            block = start + Affine.of(size_symbol(symbol))
+            if block not in ends:
+                continue
+            low = start.bounds(self.recorder.ranges)
+            highs = [end.bounds(self.recorder.ranges) for end in ends if end != block]
+            last = min((high[1] for high in highs if high), default=None)
+            if low is None or low[0] < 0 or last is None or last > size:
+                reach = f"{low[0]} to {last - 1}" if low and last is not None else str(start)
+                self._fail(f"has elements 0 to {size - 1} along {dim.name}, and is read at {reach}")
+            return start, Axis(size_symbol(symbol), tuple(e - start for e in ends if e != block))
+        self._fail(
+            f"must be sliced from a block's start to its stop, with the same number added to both, "
+            f"not {key.start!r} to {key.stop!r}"
+        )
 
     def _check(self, start: Affine, length: int, size: int, dim: Dim) -> None:
         bounds = start.bounds(self.recorder.ranges)

@@ -6,7 +6,7 @@ import math
 
 from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis
+from sw.ir.affine import Axis
 from sw.ir.format_rules import FORMATS, Format, format_of
 from sw.ir.types import Role
 from sw.language.idioms import taking
@@ -290,21 +290,23 @@ def _narrowest(value: float) -> Format:
 def _index_tile(name: str, block: object, axis: int) -> Tile:
     size = block.rows if axis == 0 and isinstance(block, Tile) else block
     size = block.cols if axis == 1 and isinstance(block, Tile) else size
-    start = Affine.of(block.traced_name) if isinstance(block, BlockIndex) else Affine()
     axes = [Axis(1), Axis(1)]
     axes[axis] = _axis(name, size)
-    return emit(ir.Iota, start=start, axis=axis, rows=axes[0], cols=axes[1])
+    return emit(ir.Iota, start=axes[axis].start, axis=axis, rows=axes[0], cols=axes[1])
 
 
 @taking
 def row_index(block: BlockIndex | Tile) -> Tile:
-    """Make a column of int32 row numbers: of a block's rows in the tensor, or of a tile's rows."""
+    """Make a column of int32 row numbers, of a block or of a tile.
+
+    Rows of a block have their numbers in the tensor, whatever the size of the blocks.
+    """
     return _index_tile("row_index", block, 0)
 
 
 @taking
 def col_index(block: BlockIndex | Tile) -> Tile:
-    """Make a row of int32 column numbers: of a block's in the tensor, or of a tile's columns."""
+    """Make a row of int32 column numbers, of a block or of a tile, as :func:`row_index`."""
     return _index_tile("col_index", block, 1)
 
 

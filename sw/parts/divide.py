@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec, arrays_of
@@ -298,13 +298,14 @@ class _Divider:
         focus = slice_of(program, [store])
         choices = []
         possible = (each for each in cuts(focus, self._names) if each.value.name not in self._held)
-        for cut in sorted(possible, key=lambda each: each.bytes):
+        reduced = {each.axis for each in walk(focus.nodes) if isinstance(each, ir.Reduce)}
+        for cut in sorted(possible, key=lambda each: (_is_counted(each, reduced), each.bytes)):
             useful = _computes(slice_of(program, (), [cut])) or _is_cast_operand(focus, cut)
             if useful and self._step(program, [cut]) is not None:
                 choices.append(cut)
         # A cut after which the store is one part comes first, then those of the largest slices.
         ends = (each for each in choices if self._parts_of(reload(focus, [each])))
-        largest = list(_largest(program, choices))
+        largest = [each for each in _largest(program, choices) if not _is_numbers(each.node)]
         order = [*itertools.islice(ends, 1), *largest, *choices]
         for first in dict.fromkeys(order):
             taken = [first]
@@ -322,10 +323,15 @@ class _Divider:
                 yield step
 
     def _is_repeated(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
-        """Whether a statistic that the part computes anyway would be computed again behind it."""
-        if not isinstance(other.node, ir.Reduce) or other in taken or other.invariant:
-            return False
+        """Whether a value that the part computes anyway would be computed again behind it.
+
+        It is a statistic, or what numbers of rows or columns choose: no later program has those.
+        """
         own, rest = slice_of(program, (), taken), reload(program, taken)
+        numbered = any(map(_is_numbers, walk(slice_of(program, (), [other]).nodes)))
+        kept = isinstance(other.node, ir.Reduce) or numbered
+        if not kept or other in taken or other.invariant:
+            return False
         both = all(other.node in walk(each.nodes) for each in (own, rest))
         return both and self._step(program, [*taken, other]) is not None
 
@@ -347,9 +353,19 @@ def _peeled(program: Program, rows: bool) -> Part | None:
 def _computes(program: Program) -> bool:
     """Whether a slice has more than loads, casts and copies."""
     return any(
-        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose | ir.Gather)
+        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose | ir.Gather | ir.Iota)
         for node in walk(program.nodes)
     )
+
+
+def _is_numbers(node: ir.Node) -> bool:
+    """Whether a node makes numbers of rows or columns: only what must load them does."""
+    return isinstance(node, ir.Iota)
+
+
+def _is_counted(cut: Cut, reduced: Collection[int]) -> bool:
+    """Whether a cut is of numbers along a reduced axis: lanes count those that they reduce."""
+    return isinstance(cut.node, ir.Iota) and cut.node.axis in reduced
 
 
 def _is_cast_operand(program: Program, cut: Cut) -> bool:

@@ -180,7 +180,7 @@ def _computed(
     for node in nodes:
         if isinstance(node, ir.Loop):
             yield from _computed(node.body, (*loops, node))
-        if not isinstance(node, ir.Load | ir.Store | ir.Full | ir.Iota | ir.Buffer):
+        if not isinstance(node, ir.Load | ir.Store | ir.Full | ir.Buffer):
             yield node, loops
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.formats import bf16, fp32
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
@@ -20,6 +21,10 @@ from sw.ir.types import Entry, TileType, Type
 from sw.language.program_error import ProgramError
 
 __all__ = ["Part", "Region", "Source", "region_of"]
+
+
+#: Vectors of a packet that have numbers of their own.
+_NUMBERS = 1 << 16
 
 
 class Part(Enum):
@@ -182,8 +187,12 @@ class _Finder:
             if part is Part.COLUMN and kind.rows.one:
                 kind = dataclasses.replace(kind, rows=self._rows(first, frame, shape))
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
+        for node in self._nodes:
+            if isinstance(node, ir.Iota) and shape[node.axis] > _NUMBERS:
+                rule = f"numbers of at most {_NUMBERS:,} vectors"
+                raise _refuse(node, f"Lanes have {rule}, not {shape[node.axis]}")
         if not inputs:
-            raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
+            inputs = {f"{first.view.tensor}#before": self._before(first)}
         outputs: dict[str, str] = {}
         for store in self._stores:
             tensor = store.view.tensor
@@ -205,6 +214,13 @@ class _Finder:
                 role: index for role, index in zip(("row", "column"), frame) if index is not None
             },
         )
+
+    def _before(self, store: ir.Store) -> Source:
+        """What a stored tile overwrites, which paces a result of no loaded tile; it is unused."""
+        kind = store.values[0].type
+        assert isinstance(kind, TileType)
+        tensor = self._program.tensor(store.view.tensor)
+        return Source(tensor.name, Part.BLOCK, dataclasses.replace(kind, format=tensor.type.format))
 
     def _computed(self, store: ir.Store, form: Format) -> ir.Value:
         """The stored value, without a cast from fp32 to the tensor's format: the store rounds."""
@@ -269,6 +285,14 @@ class _Finder:
                 return name
         if entry.start == Affine() and entry.axis is not None and entry.axis.size == size:
             return None
+        last, bits = node.view.entries[-1], self._program.tensor(node.view.tensor).type.format.bits
+        if last.start.constant * bits // 8 % BASE_ALIGNMENT:
+            raise _refuse(
+                node,
+                f"Columns of `{node.view.tensor}` that are loaded or stored alone must begin at a "
+                f"multiple of {BASE_ALIGNMENT * 8 // bits} ({BASE_ALIGNMENT} bytes), not at "
+                f"{last.start}",
+            )
         raise _refuse(
             node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
         )

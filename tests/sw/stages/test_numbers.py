@@ -5,7 +5,8 @@ import pytest
 
 import tilewright as tw
 from hw.arch.config import named
-from sim.run.job import Problem
+from sim.run.driver import compile_job, run
+from sim.run.job import Job, Problem
 
 LOWEST = -(2**31)
 #: Numbers that are no column: −0, NaN and infinities as fp32, and one behind the last column.
@@ -120,11 +121,79 @@ def test_numbers_need_no_reduction(chip, seed):
     assert (found.Y == np.where(x > 0, np.arange(columns), -1)).all()
 
 
-def test_numbers_of_both_axes_are_refused_with_what_to_do():
-    @tw.kernel("X[M, N] -> Y[M, N]")
-    def lower(X, Y):
-        x = tw.load_tile(X)
-        tw.store_tile(Y, tw.where(tw.col_index(x) <= tw.row_index(x), x, 0.0))
+@tw.kernel("X[M, N] -> Y[M, N]")
+def lower(X, Y):
+    x = tw.load_tile(X)
+    tw.store_tile(Y, tw.where(tw.col_index(x) <= tw.row_index(x), x, 0.0))
 
-    with pytest.raises(tw.ProgramError, match="load others from a tensor of int32"):
-        lower.compile("small", M=20, N=20, dtype=tw.bf16)
+
+@tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
+def causal(Q, K, V, Y):
+    M, D = Q.shape
+    k, v = tw.load_tile(K), tw.load_tile(V)
+    for i in tw.metapipe(M):
+        s = tw.load_tile(Q[i, :]) @ k.T * D**-0.5
+        s = tw.where(tw.row_index(s) >= tw.col_index(s), s, -tw.inf)
+        e = tw.exp(s - tw.row_max(s))
+        tw.store_tile(Y[i, :], (e.to(V.dtype) @ v) / tw.row_sum(e))
+
+
+@tw.kernel("X[M, N] -> Y[M, N], R[M, 1]: int32, C[1, N]: int32")
+def constants(X, Y, R, C):
+    M, N = X.shape
+    for i in tw.metapipe(M):
+        tw.store_tile(Y[i, :], tw.full(i, N, 1.5))
+        tw.store_tile(R[i, :], tw.row_index(i))
+    for j in tw.metapipe(N):
+        tw.store_tile(C[:, j], tw.col_index(j) * 2 + 1)
+
+
+@tw.kernel("X[M, N] -> Y[M, N]: fp32")
+def running_sums(X, Y):
+    """Sums of the first columns of each row: a product with a triangle of ones."""
+    M, N = X.shape
+    ones = tw.where(tw.row_index(N) <= tw.col_index(N), 1.0, 0.0).to(tw.bf16)
+    for i in tw.metapipe(M):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) @ ones)
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small", "large"])
+def test_numbers_along_both_axes_are_a_part_more(chip, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 90, 2)
+    x = rng.normal(size=(rows, columns)).astype(tw.bf16.dtype)
+    found = lower.run(x, config=chip, backend="emulator")
+    assert found.verified and (found.Y == np.tril(x.astype(np.float32))).all()
+    found = running_sums.run(x, config=chip, backend="emulator")
+    assert found.verified
+    assert np.allclose(found.Y, np.cumsum(x.astype(np.float32), axis=1), atol=1e-3)
+    arrays = (rng.normal(size=(n, 32)).astype(tw.bf16.dtype) for n in (rows, columns, columns))
+    found = causal.run(*arrays, config=chip, backend="emulator")
+    assert found.verified, found.problems
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small", "large"])
+def test_constants_are_stored_without_a_load(chip, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 90, 2)
+    x = np.zeros((rows, columns), tw.bf16.dtype)
+    found = constants.run(x, config=chip, backend="emulator")
+    assert found.verified and (found.Y == 1.5).all()
+    assert (found.R == np.arange(rows)[:, np.newaxis]).all()
+    assert (found.C == 2 * np.arange(columns) + 1).all()
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kernel", [lower, constants], ids=lambda each: each.name)
+def test_numbers_on_the_rtl(kernel, seed, heavy):
+    job = Job(Problem(kernel, named["tiny"], {"M": 19, "N": 21}, tw.bf16), seed=seed)
+    outcome = run(job, *compile_job(job))
+    assert outcome.report["verified"], outcome.problems
+
+
+def test_masked_scores_are_kept_beside_their_maxima():
+    """Attention under a mask takes six parts: numbers, scores, masks, powers, sums, quotients."""
+    compiled = Problem(causal, named["small"], {"M": 64, "D": 32, "S": 64}, tw.bf16).compile()
+    assert len(compiled.parts) == 6
+    numbers = [each for each in compiled.intermediates if each.format == tw.int32]
+    assert [each.shape for each in numbers] == [(64, 1)]

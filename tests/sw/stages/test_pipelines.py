@@ -242,16 +242,6 @@ def test_what_does_not_fit_is_refused_with_needs_and_haves():
     )
 
 
-def test_a_result_of_nothing_is_refused_at_its_line():
-    @tw.kernel("X[M, N] -> Y[M, N]")
-    def threes(X, Y):
-        for i in tw.metapipe(X.shape[0]):
-            tw.store_tile(Y[i, :], tw.full(i, X.shape[1], 3.0))
-
-    small = named["small"]
-    refused(threes, small, r"test_pipelines.py:\d+: A result of no loaded tile is not supported")
-
-
 def test_a_walk_over_a_ragged_row_may_end_at_the_end_of_the_scratchpad():
     """Sixteen columns in each of three blocks, then five: the last block is not read further."""
     loops = (
