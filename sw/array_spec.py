@@ -87,6 +87,15 @@ class ArraySpec:
         return math.prod(self.shape[:-1]) * self.pitch
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        steps, step = [self.format.bits // 8], self.pitch
+        for size in reversed(self.shape[:-1]):
+            steps.append(step)
+            step *= size
+        return tuple(reversed(steps))
+
+    @property
     def reach(self) -> int:
         """Bytes from the first element to the end of the last one."""
         shape, between = [*self.shape], 0

@@ -182,7 +182,7 @@ def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
         intermediates=division.intermediates,
         macs=sum(part.macs for part in parts),
         peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
-        notes=tuple(_joined([part.notes for part in parts])),
+        notes=(*whole.unfused, *_joined([part.notes for part in parts])),
         texts=MappingProxyType({**form.texts, **_texts(parts)}),
     )
 

@@ -182,7 +182,7 @@ class _Slices:
 
     def _view(self, view: View, joined: JoinedLoad | None) -> View:
         tensor, spec = self._program.tensor(view.tensor), self._arrays[view.tensor]
-        steps = _steps(spec)
+        steps = spec.steps
         loops = joined.loops if joined else ()
         offset, strides = 0, dict.fromkeys((*self._points, *(each.index for each in loops)), 0)
         dims, entries, pitches = [], [], []
@@ -281,16 +281,6 @@ def _join(
         size *= count
     segments = Segments(joined.axis, tuple(reversed(further))) if further else None
     return Dim(dim.name, size), segments
-
-
-def _steps(spec: ArraySpec) -> tuple[int, ...]:
-    """Bytes from one element to the next along each axis of an array."""
-    steps = [spec.format.bits // 8]
-    step = spec.pitch
-    for size in reversed(spec.shape[:-1]):
-        steps.append(step)
-        step *= size
-    return tuple(reversed(steps))
 
 
 def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[PartLaunch, ...]:

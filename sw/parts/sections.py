@@ -122,22 +122,7 @@ class _Sections:
                     passed.append(_store(value, tensor, node))
         whole = self._with(tensors, (*free, *every, *passed))
         if whole.nodes:
-            self._require_loads(whole)
             yield Section(whole, (self._of_arrays(whole, places),))
-
-    def _require_loads(self, program: Program) -> None:
-        """Refuse a section before a loop that has nothing but constants to store."""
-        nodes = tuple(walk(program.nodes))
-        if not any(isinstance(each, ir.Load | ir.Gather) for each in nodes):
-            (*_, store) = (each for each in nodes if isinstance(each, ir.Store))
-            name = store.values[0].variable or "a tile"
-            raise ProgramError(
-                "unserved",
-                f"`{name}`, which a loop of `tw.repeat` carries, must start as a tile that is "
-                "loaded, or computed from such a tile: no image stores constants alone",
-                store.span,
-                value=name,
-            )
 
     def _repeated(self, loop: ir.Loop) -> Section:
         """The body of a loop, whose carries are loaded at its beginning and stored at its end."""
@@ -288,17 +273,21 @@ def _direct_stores(program: Program) -> dict[str, ir.Store]:
 
 @dataclasses.dataclass(frozen=True)
 class _Cut:
-    """What iteration n accesses of a tensor: number `step` * n + `first` of its first axis.
+    """What iteration n accesses of a tensor: as iteration 0, `step` bytes further on for each n.
 
     Parameters
     ----------
     tensor : str
     step, first : int
+        Bytes, and the number of the first axis that iteration 0 accesses.
+    inner : bool
+        Whether the iteration accesses a tensor without that axis.
     """
 
     tensor: str
     step: int
     first: int
+    inner: bool
 
 
 def _without_index(
@@ -322,13 +311,10 @@ def _without_index(
             node = node.replace(nodes=tuple(map(change, node.body)))
         view = getattr(node, "view", None)
         if view is not None and loop.index in view.symbols:
-            first, *others = view.entries
-            if first.axis is None and others and first.start.symbols == (loop.index,):
-                step = first.start.terms[0][1]
-                cut = _Cut(view.tensor, step, first.start.constant)
-                if cut not in made:
-                    made[cut] = _inner(program.tensor(view.tensor), names)
-                node = node.replace(view=View(made[cut].name, tuple(others)))
+            cut, entries = _cut(view, loop.index, specs[view.tensor])
+            if cut not in made:
+                made[cut] = _beginning(program.tensor(view.tensor), cut, names)
+            node = node.replace(view=View(made[cut].name, entries))
         return node
 
     body = tuple(map(change, loop.body))
@@ -337,25 +323,42 @@ def _without_index(
         if loop.index in symbols_of(inner):
             raise ProgramError(
                 "unserved",
-                f"The index `{loop.index}` of `tw.repeat` must be the first index of a tensor, and "
-                "nothing else there: write `W[n]`, with layers as the first axis",
+                f"The index `{loop.index}` of a loop that runs as launches must only be an index "
+                "of tensors, as in `W[n]`",
                 node.span or loop.span,
                 value=loop.index,
             )
     _require_one_cut(loop, program, body, made)
-    cuts = {}
-    for cut, tensor in made.items():
-        spec = specs[cut.tensor]
-        size = spec.bytes // spec.shape[0]
-        cuts[tensor.name] = Argument(cut.tensor, size * cut.first, size * cut.step)
+    cuts = {
+        tensor.name: Argument(cut.tensor, specs[cut.tensor].steps[0] * cut.first, cut.step)
+        for cut, tensor in made.items()
+    }
     return body, list(made.values()), cuts
 
 
-def _inner(tensor: Tensor, names: set[str]) -> Tensor:
-    """A tensor without its first axis."""
+def _cut(view: View, index: str, spec: ArraySpec) -> tuple[_Cut, tuple[Entry, ...]]:
+    """How an index cuts a tensor, and the view of what iteration 0 accesses."""
+    moved = [dict(each.start.terms).get(index, 0) for each in view.entries]
+    step = sum(factor * size for factor, size in zip(moved, spec.steps))
+    first, *others = view.entries
+    if others and first.axis is None and first.start.symbols == (index,) and not any(moved[1:]):
+        return _Cut(view.tensor, step, first.start.constant, inner=True), tuple(others)
+    entries = tuple(
+        Entry(each.start - Affine.of(index) * factor, each.axis) if factor else each
+        for each, factor in zip(view.entries, moved)
+    )
+    return _Cut(view.tensor, step, 0, inner=False), entries
+
+
+def _beginning(tensor: Tensor, cut: _Cut, names: set[str]) -> Tensor:
+    """A tensor that begins where iteration 0 does, or elsewhere in others."""
     name = unused(tensor.name, names)
     names.add(name)
-    return Tensor(name, dataclasses.replace(tensor.type, dims=tensor.type.dims[1:]))
+    if cut.inner:
+        return Tensor(name, dataclasses.replace(tensor.type, dims=tensor.type.dims[1:]))
+    # No iteration writes all of it.
+    role = Role.IN if tensor.type.role is Role.IN else Role.INOUT
+    return Tensor(name, dataclasses.replace(tensor.type, role=role))
 
 
 def _require_one_cut(

@@ -37,9 +37,11 @@ class Compilation:
     Members
     -------
     program, summed, lean : Program
-        After `check`, `online` and `fuse`.
+        After `check`, `online` and `carry`.
     held : frozenset of str
         Names of tiles of local tensors, which stay on the chip.
+    unfused : tuple of str
+        Why loops that look like a softmax over blocks are none.
     division : Division
         The parts of the kernel.
     failures : dict of str to list of BadInputError
@@ -59,6 +61,7 @@ class Compilation:
     summed: Program = later()
     lean: Program = later()
     held: frozenset[str] = later()
+    unfused: tuple[str, ...] = later()
     division: Division = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from sw.ir.text import print_program
 from sw.ir.types import Space
 from sw.language.program_error import ProgramError
 from sw.language.schedule import check_schedule
+from sw.parts.carried_loops import without_carried_loops
 from sw.parts.divide import divide
 from sw.parts.loop_fusion import fused
 from sw.parts.part import Argument, Division
@@ -17,7 +18,7 @@ from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
-from sw.softmax.online import is_exact, online
+from sw.softmax.online import is_exact, missed_softmaxes, online
 from sw.stages.refusal import refusal
 
 __all__ = ["KERNEL_PASSES"]
@@ -47,6 +48,15 @@ def _simplify(c: Compilation) -> None:
 def _fuse(c: Compilation) -> None:
     program, c.held = fused(c.lean)
     c.lean = simplify(program) if program is not c.lean else program
+
+
+def _carry(c: Compilation) -> None:
+    c.unfused = ()
+    program = without_carried_loops(c.lean, c.schedule.tile)
+    if program is not c.lean:
+        missed = () if is_exact(c.all_options) else missed_softmaxes(c.lean)
+        c.unfused = tuple(f"a softmax over blocks is not fused: {each.message}" for each in missed)
+        c.lean = simplify(program)
 
 
 def _divide(c: Compilation) -> None:
@@ -142,6 +152,14 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
         _fuse,
         needs=("lean",),
         leaves=("lean", "held"),
+        text=program_text("lean"),
+    ),
+    Pass(
+        "carry",
+        "write loops that carry other tiles than sums of products as one block, copies or launches",
+        _carry,
+        needs=("lean",),
+        leaves=("lean", "unfused"),
         text=program_text("lean"),
     ),
     Pass(

@@ -1,0 +1,234 @@
+"""Loops that carry tiles which are no sums of products, as programs without them.
+
+An image carries sums in accumulators, and the softmax of `online` in the units made for it. Of
+other carries, such as a running maximum, h = h * w + x, or the state of a recurrent network:
+
+1. A loop over blocks takes the whole axis as one block, where no size is asked for. The tile that
+   it would carry is then read once and made once.
+2. A short loop over points without a product is written out.
+3. Any other loop over points becomes one of `tw.repeat`, whose iterations are launches.
+
+Loops over blocks around such a loop over points are one block as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hw.numeric.division import ceil_div
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine, Axis, Bound, size_symbol
+from sw.ir.program import Program
+from sw.ir.rewrite import Names, map_operands, rebuild, walk
+from sw.ir.verify import verify
+from sw.language.program_error import ProgramError
+
+__all__ = ["without_carried_loops"]
+
+#: Most copies of the body of a loop that is written out.
+_MOST_COPIES = 8
+
+
+def without_carried_loops(program: Program, tiles: Mapping[str, int]) -> Program:
+    """Write a program without loops that carry what is no sum of products.
+
+    Parameters
+    ----------
+    program : Program
+        After `simplify`.
+    tiles : mapping of str to int
+        Block sizes of a schedule, by the loop's index.
+
+    Raises
+    ------
+    ProgramError
+        If blocks of the asked size are too many, or the loop over points is in another one that no
+        image computes.
+    """
+    if not any(map(_is_carried, walk(program.nodes))):
+        return program
+    rewriter = _Rewriter(program, tiles)
+    nodes = rewriter.block(program.nodes, inside=False)
+    return verify(program.after("carried_loops", nodes))
+
+
+def _is_carried(node: ir.Node) -> bool:
+    """Whether a node is a loop that carries a tile which is no sum, nor part of a softmax."""
+    if not isinstance(node, ir.Loop) or node.mode == "repeat" or not node.carries:
+        return False
+    if any(isinstance(each, ir.Powers) for each in walk(node.body)):
+        return False
+    return not _is_sum(node)
+
+
+def _is_sum(loop: ir.Loop) -> bool:
+    """Whether every carry is the addend of a product, or the start of such a loop."""
+    makers = {each.name: node for node in loop.body for each in node.results}
+    for carry, last in zip(loop.carries, loop.nexts):
+        maker = makers.get(last.name)
+        while isinstance(maker, ir.Buffer):
+            maker = makers.get(maker.values[0].name)
+        if isinstance(maker, ir.Matmul):
+            sums = maker.operands[2:] == (carry,)
+        else:
+            sums = isinstance(maker, ir.Loop) and carry in maker.operands and _is_sum(maker)
+        if not sums:
+            return False
+    return True
+
+
+class _Rewriter:
+    """Nodes in order, with the values that inlined loops leave behind."""
+
+    def __init__(self, program: Program, tiles: Mapping[str, int]) -> None:
+        self._tiles = tiles
+        self._names = Names(program)
+        self._indices = {each.index for each in walk(program.nodes) if isinstance(each, ir.Loop)}
+        self._values: dict[str, ir.Value] = {}
+
+    def block(self, nodes: tuple[ir.Node, ...], *, inside: bool) -> tuple[ir.Node, ...]:
+        """Nodes without carried loops; `inside` of another loop that stays."""
+        found: list[ir.Node] = []
+        for node in nodes:
+            node = map_operands(node, self._final)
+            if isinstance(node, ir.Loop) and any(map(_is_carried, walk((node,)))):
+                found += self._loop(node, inside)
+            else:
+                found.append(node)
+        return tuple(found)
+
+    def _final(self, operand: ir.Operand) -> ir.Operand:
+        while isinstance(operand, ir.Value) and operand.name in self._values:
+            operand = self._values[operand.name]
+        return operand
+
+    def _loop(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
+        if loop.blocks:
+            return self._copies(loop, inside)
+        product = any(isinstance(each, ir.Matmul) for each in walk(loop.body))
+        if _is_carried(loop) and not (loop.extent <= _MOST_COPIES and (inside or not product)):
+            if inside:
+                rule = f"at most {_MOST_COPIES} iterations inside another loop over points"
+                raise ProgramError(
+                    "unserved",
+                    f"Loop over `{loop.index}` carries a tile from iteration to iteration, and may "
+                    f"have {rule}, not {loop.extent}",
+                    loop.span,
+                    value=str(loop.extent),
+                )
+            body = self.block(loop.body, inside=True)
+            nexts = tuple(self._value(each) for each in loop.nexts)
+            return (loop.replace(mode="repeat", nodes=body, nexts=nexts),)
+        if _is_carried(loop) or loop.extent <= _MOST_COPIES:
+            return self._copies(loop, inside)
+        return (loop.replace(nodes=self.block(loop.body, inside=True)),)
+
+    def _value(self, value: ir.Value) -> ir.Value:
+        final = self._final(value)
+        assert isinstance(final, ir.Value)
+        return final
+
+    def _copies(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
+        """The body once for each iteration; a block is all of the axis if no size is asked for."""
+        extent = loop.extent
+        if loop.until is not None:
+            extent = min(extent, *(each.constant for each in _numbers(loop, loop.until)))
+        size = 1
+        if loop.blocks and not _is_carried(loop):
+            size = extent
+        elif loop.blocks:
+            size = min(self._tiles.get(loop.index, loop.tile or extent), extent)
+        count = ceil_div(extent, size)
+        if count > _MOST_COPIES:
+            raise ProgramError(
+                "unserved",
+                f"Loop over `{loop.index}` carries a tile from block to block, and may have at "
+                f"most {_MOST_COPIES} blocks of a given size, not {count}: leave out the size",
+                loop.span,
+                value=str(count),
+            )
+        found: list[ir.Node] = []
+        carried = loop.values
+        for number in range(count):
+            at = Affine((), number * size)
+            symbols = {loop.index: at}
+            if loop.blocks:
+                symbols[size_symbol(loop.index)] = Affine((), min(size, extent - number * size))
+            values = dict(zip((each.name for each in loop.carries), carried))
+            body, values = self._copy(loop.body, symbols, values, again=number > 0)
+            carried = tuple(values.get(each.name, each) for each in loop.nexts)
+            found += self.block(body, inside=inside)
+            carried = tuple(map(self._value, carried))
+        self._values.update(zip((each.name for each in loop.results), carried))
+        return found
+
+    def _copy(
+        self,
+        nodes: tuple[ir.Node, ...],
+        symbols: Mapping[str, Affine],
+        values: dict[str, ir.Value],
+        *,
+        again: bool,
+    ) -> tuple[tuple[ir.Node, ...], dict[str, ir.Value]]:
+        """Nodes with symbols as numbers and values of their own, by the names that they had."""
+        symbols = dict(symbols)
+        inner = [each for each in walk(nodes) if isinstance(each, ir.Loop)] if again else []
+        for each in inner:
+            index = self._index(each.index)
+            symbols |= {
+                each.index: Affine.of(index),
+                size_symbol(each.index): Affine.of(size_symbol(index)),
+            }
+
+        def numbered(item: Any) -> Any:
+            if isinstance(item, Affine | Bound):
+                return item.substitute(symbols)
+            if isinstance(item, Axis):
+                return _clipped(item.substitute(symbols))
+            if isinstance(item, ir.Loop) and item.index in symbols:
+                return dataclasses.replace(item, index=symbols[item.index].symbols[0])
+            return item
+
+        values = dict(values)
+        made = {
+            value.name: value
+            for node in walk(nodes)
+            for value in (*node.results, *(node.carries if isinstance(node, ir.Loop) else ()))
+        }
+        for name, value in made.items():
+            new = rebuild(value, numbered)
+            values[name] = self._names.fresh(new) if again else new
+
+        def renamed(item: Any) -> Any:
+            return values.get(item.name, item) if isinstance(item, ir.Value) else numbered(item)
+
+        return rebuild(nodes, renamed), values
+
+    def _index(self, name: str) -> str:
+        number = 2
+        while f"{name}.{number}" in self._indices:
+            number += 1
+        self._indices.add(f"{name}.{number}")
+        return f"{name}.{number}"
+
+
+def _numbers(loop: ir.Loop, until: Bound) -> tuple[Affine, ...]:
+    """The ends of a loop, which are numbers."""
+    if any(each.terms for each in until.forms):
+        raise ProgramError(
+            "unserved",
+            f"Loop over `{loop.index}` carries a tile, and must not end by another loop's index",
+            loop.span,
+            value=loop.index,
+        )
+    return until.forms
+
+
+def _clipped(axis: Axis) -> Axis:
+    """An axis without the rests that no longer clip it."""
+    if isinstance(axis.size, str):
+        return axis
+    rests = tuple(each for each in axis.rests if each.terms or each.constant < axis.size)
+    return Axis(axis.size, rests)

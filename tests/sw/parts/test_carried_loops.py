@@ -1,0 +1,239 @@
+"""Loops that carry tiles which are no sums of products: one block, copies, or launches."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from hw.arch.config import named
+from sim.run.driver import compile_job, run
+from sim.run.job import Job, Problem
+from sw.ir import nodes as ir
+from sw.ir.rewrite import walk
+from sw.parts.carried_loops import without_carried_loops
+from sw.passes.accumulate import accumulate
+from sw.passes.check import check
+from sw.passes.simplify import simplify
+
+
+@tw.kernel("X[T, N], W[T, N] -> Y[T, N], L[N]: fp32")
+def scan(X, W, Y, L):
+    T, N = X.shape
+    h = tw.zeros(1, N)
+    for t in tw.each(T):
+        h = h * tw.load_tile(W[t]) + tw.load_tile(X[t])
+        tw.store_tile(Y[t], h)
+    tw.store_tile(L, h)
+
+
+@tw.kernel("X[B, T, N], k[N] -> Y[B, T, N]")
+def second_axis(X, k, Y):
+    """Sequences as rows: the loop's index is the second one."""
+    decay = tw.load_tile(k)
+    h = tw.load_tile(X[:, 0])
+    for t in tw.each(X.shape[1]):
+        h = h * decay + tw.load_tile(X[:, t])
+        tw.store_tile(Y[:, t], h)
+
+
+@tw.kernel("X[B, T, N], k[N] -> Y[B, T, N]")
+def in_points(X, k, Y):
+    """A loop over few points around one over many."""
+    B, T, N = X.shape
+    decay = tw.load_tile(k)
+    for b in tw.each(B):
+        h = tw.zeros(1, N)
+        for t in tw.each(T):
+            h = tw.maximum(h * decay, tw.load_tile(X[b, t]))
+            tw.store_tile(Y[b, t], h)
+
+
+@tw.kernel("X[T, B, D], W[D, H], U[H, H], b[H] -> Y[T, B, H]: bf16")
+def recurrent(X, W, U, b, Y):
+    w, u, bias = tw.load_tile(W), tw.load_tile(U), tw.load_tile(b)
+    h = tw.zeros(X.shape[1], U.shape[0], tw.bf16)
+    for t in tw.each(X.shape[0]):
+        h = tw.tanh(tw.load_tile(X[t]) @ w + h @ u + bias).to(tw.bf16)
+        tw.store_tile(Y[t], h)
+
+
+@tw.kernel("X[B, M, N] -> Y[M, N]")
+def greatest(X, Y):
+    """A loop over points inside one over blocks."""
+    B, M, N = X.shape
+    for i in tw.metapipe(M):
+        y = tw.full(i, N, -tw.inf)
+        for b in tw.each(B):
+            y = tw.maximum(y, tw.load_tile(X[b, i, :]))
+        tw.store_tile(Y[i, :], y)
+
+
+@tw.kernel("X[M, N] -> Y[M, N], S[1, N]: fp32")
+def softmax_in_blocks(X, Y, S):
+    """Two loops over blocks of columns, and one over blocks of rows."""
+    M, N = X.shape
+    for i in tw.metapipe(M):
+        m, r = tw.full(i, 1, -tw.inf), tw.zeros(i, 1)
+        for j in tw.metapipe(N):
+            x = tw.load_tile(X[i, j])
+            top = tw.maximum(m, tw.row_max(x))
+            r = r * tw.exp(m - top) + tw.row_sum(tw.exp(x - top))
+            m = top
+        for j in tw.metapipe(N):
+            tw.store_tile(Y[i, j], tw.exp(tw.load_tile(X[i, j]) - m) / r)
+    s = tw.zeros(1, N)
+    for i in tw.metapipe(M):
+        s += tw.col_sum(tw.load_tile(X[i, :]))
+    tw.store_tile(S, s)
+
+
+@tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
+def capped(Q, K, V, Y):
+    """A softmax over blocks that is not fused, because of its soft cap."""
+    M, D = Q.shape
+    for i in tw.metapipe(M):
+        q = tw.load_tile(Q[i, :])
+        m, r, o = tw.full(i, 1, -tw.inf), tw.zeros(i, 1), tw.zeros(i, D)
+        for j in tw.metapipe(K.shape[0]):
+            s = 20.0 * tw.tanh(q @ tw.load_tile(K[j, :]).T * (D**-0.5 / 20.0))
+            top = tw.maximum(m, tw.row_max(s))
+            p, fade = tw.exp(s - top), tw.exp(m - top)
+            r = r * fade + tw.row_sum(p)
+            o = o * fade + p.to(V.dtype) @ tw.load_tile(V[j, :])
+            m = top
+        tw.store_tile(Y[i, :], o / r)
+
+
+def column_sums(size):
+    @tw.kernel("X[M, N] -> S[1, N]: fp32")
+    def sums(X, S):
+        s = tw.zeros(1, X.shape[1])
+        for i in tw.metapipe(X.shape[0], size=size):
+            s += tw.col_sum(tw.load_tile(X[i, :]))
+        tw.store_tile(S, s)
+
+    return sums
+
+
+CASES = (
+    (scan, {"T": 12, "N": 24}),
+    (second_axis, {"B": 5, "T": 10, "N": 16}),
+    (in_points, {"B": 2, "T": 8, "N": 24}),
+    (recurrent, {"T": 9, "B": 6, "D": 16, "H": 16}),
+    (greatest, {"B": 11, "M": 20, "N": 24}),
+    (greatest, {"B": 3, "M": 20, "N": 24}),
+    (softmax_in_blocks, {"M": 21, "N": 45}),
+    (capped, {"M": 20, "S": 37, "D": 16}),
+    (column_sums(16), {"M": 50, "N": 24}),
+)
+
+
+def verified(kernel, sizes, config, seed, **more):
+    job = Job(Problem(kernel, named[config], sizes, tw.bf16, None, {}), seed=seed, **more)
+    outcome = run(job, *compile_job(job))
+    assert outcome.report["verified"], outcome.problems
+    return outcome
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(("kernel", "sizes"), CASES, ids=lambda each: getattr(each, "name", None))
+@pytest.mark.parametrize("config", ["tiny", "small", "large"])
+def test_what_is_carried_has_golden_s_bits(kernel, sizes, config, seed):
+    verified(kernel, sizes, config, seed, backend="emulator")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("kernel", "sizes"),
+    [
+        (scan, {"T": 10, "N": 16}),
+        (second_axis, {"B": 2, "T": 9, "N": 16}),
+        (recurrent, {"T": 3, "B": 2, "D": 8, "H": 8}),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_what_is_carried_on_the_rtl(kernel, sizes, seed, heavy):
+    verified(kernel, sizes, "tiny", seed)
+
+
+def lean(kernel, **sizes):
+    return simplify(accumulate(check(kernel.trace(dtype=tw.bf16, **sizes))))
+
+
+def loops(program):
+    return [each for each in walk(program.nodes) if isinstance(each, ir.Loop)]
+
+
+def test_blocks_become_one_points_copies_or_launches():
+    program = lean(softmax_in_blocks, M=21, N=45)
+    assert not any(each.carries for each in loops(without_carried_loops(program, {})))
+    (loop,) = loops(without_carried_loops(lean(scan, T=300, N=8), {}))
+    assert loop.mode == "repeat" and loop.carries
+    assert not loops(without_carried_loops(lean(scan, T=8, N=8), {}))
+    # The blocks of rows are one, because launches stand outside all loops.
+    (loop,) = loops(without_carried_loops(lean(greatest, B=9, M=20, N=24), {}))
+    assert loop.mode == "repeat"
+    # Sums of products stay as they are.
+    program = lean(tw.kernel("A[M, K], B[K, N] -> C[M, N]")(tiled_product), M=8, K=8, N=8)
+    assert without_carried_loops(program, {}) is program
+
+
+def tiled_product(A, B, C):
+    (M, K), N = A.shape, B.shape[1]
+    for i in tw.metapipe(M):
+        c = tw.zeros(i, N)
+        for k in tw.metapipe(K):
+            c += tw.load_tile(A[i, k]) @ tw.load_tile(B[k, :])
+        tw.store_tile(C[i, :], c)
+
+
+def test_blocks_of_a_given_size_are_copies_and_their_bits_golden_s(seed):
+    """A sum of ones beside 2^24: its blocks decide what is lost."""
+    x = np.ones((32, 16), np.float32)
+    x[0] = 2.0**24
+    by_size = {}
+    for size in (8, 32):
+        found = column_sums(size).run(x, config="tiny", backend="emulator")
+        assert found.verified, found.problems
+        by_size[size] = float(found.S[0, 0])
+    assert by_size == {8: 2.0**24 + 24, 32: 2.0**24}
+
+
+def test_a_softmax_that_is_not_fused_says_why():
+    compiled = Problem(capped, named["small"], {"M": 20, "S": 37, "D": 16}, tw.bf16).compile()
+    (note,) = (each for each in compiled.notes if "not fused" in each)
+    assert note.startswith("a softmax over blocks is not fused: ")
+
+
+@tw.kernel("X[B, T, N] -> Y[B, T, N]")
+def long_in_long(X, Y):
+    B, T, N = X.shape
+    for b in tw.each(B):
+        h = tw.zeros(1, N)
+        for t in tw.each(T):
+            h = tw.maximum(h * 0.5, tw.load_tile(X[b, t]))
+            tw.store_tile(Y[b, t], h)
+
+
+@tw.kernel("X[M, M] -> Y[M, 1]: fp32")
+def triangle(X, Y):
+    M = X.shape[0]
+    for i in tw.each(M):
+        s = tw.zeros(1, 1)
+        for j in tw.metapipe(M, until=i + 1):
+            s += tw.row_sum(tw.load_tile(X[i, j]))
+        tw.store_tile(Y[i, :], s)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "message"),
+    [
+        (long_in_long, {"B": 9, "T": 9, "N": 8}, r"`t` carries .* at most 8 iterations inside"),
+        (column_sums(2), {"M": 20, "N": 8}, r"`i` carries .* at most 8 blocks .*, not 10: leave"),
+        (triangle, {"M": 9}, r"`j` carries a tile, and must not end by another loop's index"),
+    ],
+    ids=["long in long", "small blocks", "triangle"],
+)
+def test_what_is_not_served_is_refused_at_its_line(kernel, sizes, message):
+    with pytest.raises(tw.ProgramError, match=message) as found:
+        kernel.compile("small", dtype=tw.bf16, **sizes)
+    assert found.value.where.startswith("test_carried_loops.py:")
