@@ -72,23 +72,30 @@ class Epilogue:
         assert value is not None
         return value, self.first.formats[value]
 
-    def held(self, value: str) -> bool:
-        """Whether an input is a vector of one element per column, the same for all rows."""
-        return any(
-            phase.auxiliary == value and phase.phase.auxiliary is AuxiliaryUse.HELD
+    def _taken(self, use: AuxiliaryUse) -> tuple[str, ...]:
+        """Inputs that a phase takes beside its source in one way."""
+        taken = {
+            phase.auxiliary
             for code in self.codes
             for phase in code.phases
-        )
+            if phase.phase.auxiliary is use
+        }
+        return tuple(each for each in self.inputs if each in taken)
 
     @functools.cached_property
     def tiles(self) -> tuple[str, ...]:
         """Inputs with an element for each of the result."""
-        return tuple(each for each in self.inputs if not self.held(each))
+        return tuple(each for each in self.inputs if each not in (*self.vectors, *self.columns))
 
     @functools.cached_property
     def vectors(self) -> tuple[str, ...]:
-        """Inputs with an element for each column."""
-        return tuple(each for each in self.inputs if self.held(each))
+        """Inputs with an element for each column, the same for all rows."""
+        return self._taken(AuxiliaryUse.HELD)
+
+    @functools.cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Inputs with an element for each row, the same for all columns."""
+        return self._taken(AuxiliaryUse.SPREAD)
 
     @functools.cached_property
     def rows(self) -> int:
@@ -97,7 +104,7 @@ class Epilogue:
             value: form
             for code in self.codes
             for value, form in code.formats.items()
-            if not (value in self.inputs and self.held(value))
+            if value not in (*self.vectors, *self.columns)
         }
         return max(32 // form.bits for form in values.values())
 
@@ -121,7 +128,17 @@ def epilogue_of(region: EpilogueRegion, out: Format, config: ChipConfig) -> Epil
     for name, type_ in values.items():
         if isinstance(type_, TileType):
             found += _divided(region, name, type_, out, function_bits)
-    return min(found, key=lambda each: (len(each.chain), len(each.codes)))
+    served = [each for each in found if not _spreads(each.chain)]
+    if not served:
+        rule = "A vector along the rows of a product is taken by the PCUs of the product alone"
+        raise ProgramError("unserved", rule, region.span)
+    return min(served, key=lambda each: (len(each.chain), len(each.codes)))
+
+
+def _spreads(chain: Sequence[LaneCode]) -> bool:
+    """Whether a chain takes a vector of one element per row: its packets are of few rows."""
+    phases = (phase.phase for code in chain for phase in code.phases)
+    return any(each.auxiliary is AuxiliaryUse.SPREAD for each in phases)
 
 
 def _codes(

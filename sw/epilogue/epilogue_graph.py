@@ -7,12 +7,14 @@ import dataclasses
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
+from hw.arch.words.pmu_word import Access, Level
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
-from sw.epilogue.side_loads import SideLoad, tile_name, vector_name
+from sw.epilogue.side_loads import SideLoad, row_vector_name, tile_name, vector_name
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.fit import Fit
 from sw.passes.plan import Plan
@@ -28,7 +30,7 @@ from sw.stages.stage_graph import (
     argument_of,
     boxes_of,
 )
-from sw.stages.walk_loops import nest
+from sw.stages.walk_loops import loop, nest
 
 __all__ = ["EpilogueGraph"]
 
@@ -69,6 +71,8 @@ class EpilogueGraph:
                 self._port(collector, number)
         for value in self.epilogue.vectors:
             self._vector(value)
+        for value in self.epilogue.columns:
+            self._row_vector(value)
         for side in places.sides:
             self._load(side)
 
@@ -104,7 +108,7 @@ class EpilogueGraph:
         auxiliary = first.phases[0].auxiliary if first else None
         for place, (group, column) in enumerate(units):
             taken = FilterProgram()
-            if auxiliary is not None:
+            if auxiliary in self.epilogue.tiles:
                 taken = FilterProgram(len(units), place)
             if auxiliary in self.epilogue.vectors:
                 taken = FilterProgram(self.plan.col_par, column)
@@ -192,6 +196,35 @@ class EpilogueGraph:
                 self._vector_hold(name, form, walk)
                 self._join(f"{name}_packets", [Socket(name)], sinks)
 
+    def _row_vector(self, value: str) -> None:
+        """Buffers of a vector along the rows: those of a row group, again for each pass.
+
+        A box has a vector of memory for each row, the first element of which is read.
+        """
+        plan, form = self.plan, self.epilogue.inputs[value].type.format
+        lanes = plan.config.width_bits // form.bits
+        blocks = ceil_div(plan.rows, lanes)
+        for group in range(plan.row_par):
+            name = row_vector_name(value, group)
+            write = Walk(
+                (loop(plan.rows, lanes),),
+                windows=LoopProgram(plan.row_blocks),
+                modulus=plan.row_par,
+                index=group,
+            )
+            read = Walk(
+                (loop(blocks, lanes**2),),
+                access=Access.COLUMN,
+                windows=LoopProgram(plan.row_blocks),
+                repeats=LoopProgram(plan.all_passes),
+                last_level=Level.ADDRESS,
+            )
+            size = blocks * lanes * plan.vector_bytes
+            self.stages[name] = Hold(size, form.bits // 8, (write,), (read,))
+            own = (each for (row, _), each in self.pcus.items() if row == group)
+            sinks = [Socket(each, PcuInput.AUXILIARY) for each in own]
+            self._join(f"{name}_packets", [Socket(name)], sinks)
+
     def _vector_hold(self, name: str, form: Format, read: Walk) -> None:
         plan = self.plan
         lanes, rows = plan.config.width_bits // form.bits, 32 // form.bits
@@ -215,6 +248,14 @@ class EpilogueGraph:
             loops = [BoxLoop(plan.row_blocks), *across]
             tensor = self._vector_boxes(source.tensor, plan.held_columns(form))
             takers = len(side.holds)
+        elif side.value in self.epilogue.columns:
+            loops = [
+                BoxLoop(plan.row_blocks, 1, plan.block_rows),
+                BoxLoop(len(side.holds), 1, plan.rows),
+            ]
+            lanes = plan.config.width_bits // form.bits
+            tensor = boxes_of(self.arrays, source.tensor, (lanes, plan.rows))
+            takers = 1
         else:
             rows, (column, columns) = plan.rows // self.fit.pieces, side.columns
             step = (0, columns * width) if side.by_columns else (1, plan.rows)

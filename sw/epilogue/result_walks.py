@@ -196,12 +196,19 @@ def vector_walk(
     Raises
     ------
     Unfit
-        If it takes too many loops.
+        If it takes too many loops, or the columns are no whole steps of it.
     """
     rows, width = 32 // form.bits, plan.config.grid_columns
     block = rows * (plan.config.width_bits // form.bits)
     first, count = columns
     inner = min(count, rows)
+    if count % inner or first % rows + inner > rows:
+        rule = f"steps of {rows} columns of PCUs, which a vector of {form.name} has"
+        raise Unfit(
+            f"Walk over a vector along the columns must have {rule}, not {count} from {first} on",
+            value=count,
+            rule=rule,
+        )
 
     def position(pcus: int) -> int:
         return pcus // rows * block + pcus % rows * width

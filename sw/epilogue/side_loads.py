@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
@@ -21,6 +23,7 @@ __all__ = [
     "require_chain",
     "require_epilogue",
     "require_streams",
+    "row_vector_name",
     "side_buffers",
     "side_loads",
     "tile_name",
@@ -30,7 +33,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class SideLoad:
-    """Load stream of an epilogue's input: a tile beside the sums, or a vector along their columns.
+    """Load stream of an epilogue's input: a tile beside the sums, or a vector along an axis.
 
     Parameters
     ----------
@@ -39,7 +42,8 @@ class SideLoad:
     agcu, operand : int
         The AGCU, and the operand (0 for A, 1 for B) whose load stream there is free.
     holds : tuple of str
-        The buffers that it fills: of a tile one after the other, of a vector all with each box.
+        The buffers that it fills: those of a vector along the columns all with each box, others
+        one after the other.
     group : int
         Row group of the first buffer of a tile.
     columns : tuple of (int, int)
@@ -65,6 +69,11 @@ def tile_name(value: str, group: int, column: int) -> str:
 def vector_name(value: str, collector: Collector | None = None, port: int = 0) -> str:
     """Name of the buffer of a vector, for the PCUs of the product or for a chain behind them."""
     return _clean(value) + (f"{collector.name}_{port}" if collector else "sums")
+
+
+def row_vector_name(value: str, group: int) -> str:
+    """Name of the buffer of a vector along the rows, for the PCUs of a row group."""
+    return f"{_clean(value)}rows{group}"
 
 
 def _clean(value: str) -> str:
@@ -110,7 +119,7 @@ def require_streams(product: Product, config: ChipConfig) -> None:
         return
     streams = config.agcu.count * (1 if 1 in (config.tracks, config.token_tracks) else 2)
     # One stream each at least: A, B, and every input.
-    needs = 2 + len(epilogue.vectors) + len(epilogue.tiles)
+    needs = 2 + len(epilogue.inputs)
     if needs > streams:
         refused = _few_streams(epilogue, needs, streams)
         raise BadInputError(
@@ -174,6 +183,12 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
         )
     for form in (plan.product.out, *tiles):
         _require_results(plan, collectors, pieces, form)
+    if epilogue.columns and plan.rows > MAX_BOX:
+        raise Unfit(
+            f"Rows beside a vector along them must be at most {MAX_BOX} a group, not {plan.rows}",
+            value=plan.rows,
+            rule=f"at most {MAX_BOX} rows a group",
+        )
     for each in epilogue.vectors:
         for collector in collectors if _uses(plan, each)[1] else ():
             for port in range(len(collector.ports)):
@@ -228,6 +243,16 @@ def side_buffers(plan: Plan, collectors: Sequence[Collector], pieces: int) -> It
         form = epilogue.inputs[value].type.format
         for name in _vector_holds(plan, collectors, value):
             yield buffer(name, form, 4 * plan.held_columns(form), 2, plan.col_par)
+    for value in epilogue.columns:
+        form = epilogue.inputs[value].type.format
+        lanes = plan.config.width_bits // form.bits
+        blocks = ceil_div(plan.rows, lanes)
+        for group in range(plan.row_par):
+            whole = buffer(
+                row_vector_name(value, group), form, blocks * lanes * plan.vector_bytes, 2, blocks
+            )
+            # Columns are read from whole blocks.
+            yield dataclasses.replace(whole, alignment=lanes)
 
 
 def side_loads(
@@ -255,12 +280,16 @@ def side_loads(
     parts = _column_parts(collectors)
     alike = plan.row_par == 1 and len({count for _, count in parts}) == 1
     least = 1 if alike else len(parts)
-    needs = len(used) + len(epilogue.vectors) + least * len(epilogue.tiles)
+    single = len(epilogue.vectors) + len(epilogue.columns)
+    needs = len(used) + single + least * len(epilogue.tiles)
     if needs > len(used) + len(free):
         raise _few_streams(epilogue, needs, len(used) + len(free))
     loads = []
     for value in epilogue.vectors:
         loads.append(SideLoad(value, *free.pop(), _vector_holds(plan, collectors, value)))
+    for value in epilogue.columns:
+        groups = tuple(row_vector_name(value, group) for group in range(plan.row_par))
+        loads.append(SideLoad(value, *free.pop(), groups))
     each_tile = len(free) // max(1, len(epilogue.tiles))
     for value in epilogue.tiles:
         for shared in _shared(plan, parts, value, each_tile):

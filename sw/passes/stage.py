@@ -313,10 +313,12 @@ class _Finder:
             return Part.BLOCK
         if sizes in ((shape[1],), (1, shape[1])) and found[-1] == frame[1]:
             return Part.ROW
+        if sizes == (shape[0], 1) and shape[0] > 1 and found == (frame[0], None):
+            return Part.COLUMN
         raise _refuse(
             load,
             f"`{load.view}` is not supported by hardware yet beside a result of {shape[0]} x "
-            f"{shape[1]}: the part at the result's place and a vector along its columns are",
+            f"{shape[1]}: the part at the result's place and vectors along columns and rows are",
         )
 
     def _roles(
