@@ -32,6 +32,7 @@ from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
+from sw.softmax.recognition import has_powers
 
 __all__ = ["compile_kernel"]
 
@@ -82,7 +83,7 @@ def compile_kernel(
     """
     schedule = schedule or Schedule()
     whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
-    texts = run_passes(KERNEL_PASSES, whole)
+    whole, texts = _divided(whole)
     known = known or KnownParts()
     forms = [_Form(whole, texts)]
     if held_up(whole.division, config, schedule):
@@ -99,6 +100,28 @@ def compile_kernel(
             cycles = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
             return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
     return _faster(forms, place_seed, known)
+
+
+def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
+    """A kernel in parts, and the texts of the passes.
+
+    A softmax over blocks that the units made for it do not compute keeps its printed form.
+    """
+    printed = dataclasses.replace(whole, printed=True)
+    try:
+        return whole, run_passes(KERNEL_PASSES, whole)
+    except BadInputError as error:
+        summed = getattr(whole, "summed", None)
+        fused = summed is not None and has_powers(summed)
+        if not fused or error.kind not in ("unserved", "does-not-fit"):
+            raise
+        refused = error
+    try:
+        texts = run_passes(KERNEL_PASSES, printed)
+    except BadInputError:
+        raise refused from None
+    printed.unfused = (f"a softmax over blocks is not fused: {refused.message}",)
+    return printed, texts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,6 +79,12 @@ def _is_sum(loop: ir.Loop) -> bool:
     return True
 
 
+def _has_launches(loop: ir.Loop) -> bool:
+    """Whether a loop over points has a carried one inside that is too long to be written out."""
+    long = (each for each in walk(loop.body) if isinstance(each, ir.Loop) and not each.blocks)
+    return any(_is_carried(each) and each.extent > _MOST_COPIES for each in long)
+
+
 class _Rewriter:
     """Nodes in order, with the values that inlined loops leave behind."""
 
@@ -121,7 +127,7 @@ class _Rewriter:
             body = self.block(loop.body, inside=True)
             nexts = tuple(self._value(each) for each in loop.nexts)
             return (loop.replace(mode="repeat", nodes=body, nexts=nexts),)
-        if _is_carried(loop) or loop.extent <= _MOST_COPIES:
+        if _is_carried(loop) or (loop.extent <= _MOST_COPIES and _has_launches(loop)):
             return self._copies(loop, inside)
         return (loop.replace(nodes=self.block(loop.body, inside=True)),)
 

@@ -33,6 +33,8 @@ class Compilation:
         The program, traced and checked, if the caller has it.
     chains : bool
         Whether lane programs may stand behind a product, in PCUs that its grid then lacks.
+    printed : bool
+        Whether a softmax over blocks keeps its printed form.
 
     Members
     -------
@@ -57,6 +59,7 @@ class Compilation:
     schedule: Schedule
     given: Program | None
     chains: bool = True
+    printed: bool = False
     program: Program = later()
     summed: Program = later()
     lean: Program = later()

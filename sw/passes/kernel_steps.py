@@ -38,7 +38,7 @@ def _accumulate(c: Compilation) -> None:
 
 
 def _online(c: Compilation) -> None:
-    c.summed = c.summed if is_exact(c.all_options) else online(c.summed)
+    c.summed = c.summed if c.printed or is_exact(c.all_options) else online(c.summed)
 
 
 def _simplify(c: Compilation) -> None:
@@ -54,7 +54,7 @@ def _carry(c: Compilation) -> None:
     c.unfused = ()
     program = without_carried_loops(c.lean, c.schedule.tile)
     if program is not c.lean:
-        missed = () if is_exact(c.all_options) else missed_softmaxes(c.lean)
+        missed = () if c.printed or is_exact(c.all_options) else missed_softmaxes(c.lean)
         c.unfused = tuple(f"a softmax over blocks is not fused: {each.message}" for each in missed)
         c.lean = simplify(program)
 

@@ -103,6 +103,24 @@ def capped(Q, K, V, Y):
         tw.store_tile(Y[i, :], o / r)
 
 
+@tw.kernel("Q[M, D], K[S, D], V[S, D], n[1, 1]: int32 -> Y[M, D]: fp32")
+def padded(Q, K, V, n, Y):
+    """A softmax over blocks under a mask, and with a result, that its units do not have."""
+    M, D = Q.shape
+    for i in tw.metapipe(M):
+        q = tw.load_tile(Q[i, :])
+        m, r, o = tw.full(i, 1, -tw.inf), tw.zeros(i, 1), tw.zeros(i, D)
+        for j in tw.metapipe(K.shape[0]):
+            s = q @ tw.load_tile(K[j, :]).T * D**-0.5
+            s = tw.where(tw.col_index(j) < tw.load_tile(n), s, -tw.inf)
+            top = tw.maximum(m, tw.row_max(s))
+            p, fade = tw.exp(s - top), tw.exp(m - top)
+            r = r * fade + tw.row_sum(p)
+            o = o * fade + p.to(V.dtype) @ tw.load_tile(V[j, :])
+            m = top
+        tw.store_tile(Y[i, :], o / r)
+
+
 def column_sums(size):
     @tw.kernel("X[M, N] -> S[1, N]: fp32")
     def sums(X, S):
@@ -123,6 +141,7 @@ CASES = (
     (greatest, {"B": 3, "M": 20, "N": 24}),
     (softmax_in_blocks, {"M": 21, "N": 45}),
     (capped, {"M": 20, "S": 37, "D": 16}),
+    (padded, {"M": 20, "S": 37, "D": 16}),
     (column_sums(16), {"M": 50, "N": 24}),
 )
 
@@ -202,6 +221,21 @@ def test_a_softmax_that_is_not_fused_says_why():
     compiled = Problem(capped, named["small"], {"M": 20, "S": 37, "D": 16}, tw.bf16).compile()
     (note,) = (each for each in compiled.notes if "not fused" in each)
     assert note.startswith("a softmax over blocks is not fused: ")
+
+
+def test_a_mask_that_its_units_do_not_have_keeps_the_printed_form(seed):
+    rng = np.random.default_rng(seed)
+    q, k, v = (rng.normal(size=(n, 16)).astype(tw.bf16.dtype) for n in (12, 40, 40))
+    length = np.full((1, 1), 29, np.int32)
+    found = padded.run(q, k, v, length, config="small", backend="emulator")
+    assert found.verified, found.problems
+    wide, keys, values = (each.astype(np.float64) for each in (q, k[:29], v[:29]))
+    powers = np.exp(wide @ keys.T / 4)
+    assert np.allclose(found.Y, powers @ values / powers.sum(1, keepdims=True), atol=0.02)
+    sizes = {"M": 12, "S": 40, "D": 16}
+    compiled = Problem(padded, named["small"], sizes, tw.bf16).compile()
+    (note,) = (each for each in compiled.notes if "not fused" in each)
+    assert "compare numbers of keys" in note or "bf16" in note
 
 
 @tw.kernel("X[B, T, N] -> Y[B, T, N]")
