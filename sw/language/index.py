@@ -206,7 +206,8 @@ class BlockIndex(_OnChip):
     def _no_math(self, other: object) -> NoReturn:
         raise refusal(
             "view",
-            "A block is not a number: compute with its `start` or `stop`",
+            "A block is not a number: compute with its `start` or `stop`, as in "
+            "`A[i.start + 1 : i.stop + 1]`",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_math

@@ -123,18 +123,20 @@ def _of_sections(
             own[each.name] = Argument(unused(each.name, names))
             names.add(own[each.name].array)
             arrays.append(dataclasses.replace(each, name=own[each.name].array))
+        # A section may have loops of `tw.repeat` inside, and so groups of its own.
+        each_time = 1 + max(each.group for part in division.parts for each in part.launches)
         for part in division.parts:
             launches = tuple(
                 PartLaunch(
                     tuple(_moved(argument, {**own, **places}) for argument in launch.arguments),
                     launch.repeat,
-                    group + number,
+                    group + each_time * number + launch.group,
                 )
                 for number, places in enumerate(section.places)
                 for launch in part.launches
             )
             parts.append(dataclasses.replace(part, launches=launches))
-        group += len(section.places)
+        group += each_time * len(section.places)
     return Division(tuple(parts), tuple(arrays))
 
 

@@ -323,8 +323,8 @@ def _without_index(
         if loop.index in symbols_of(inner):
             raise ProgramError(
                 "unserved",
-                f"The index `{loop.index}` of a loop that runs as launches must only be an index "
-                "of tensors, as in `W[n]`",
+                f"The index `{loop.index}` of a loop that runs as launches must be an index of "
+                "tensors, as in `W[n]`, or a number of element math",
                 node.span or loop.span,
                 value=loop.index,
             )

@@ -11,6 +11,7 @@ from sw.language.program_error import ProgramError
 from sw.language.schedule import check_schedule
 from sw.parts.carried_loops import without_carried_loops
 from sw.parts.divide import divide
+from sw.parts.loaded_numbers import with_loaded_numbers
 from sw.parts.loop_fusion import fused
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
@@ -57,6 +58,8 @@ def _carry(c: Compilation) -> None:
         missed = () if c.printed or is_exact(c.all_options) else missed_softmaxes(c.lean)
         c.unfused = tuple(f"a softmax over blocks is not fused: {each.message}" for each in missed)
         c.lean = simplify(program)
+    program = with_loaded_numbers(c.lean)
+    c.lean = simplify(program) if program is not c.lean else program
 
 
 def _divide(c: Compilation) -> None:

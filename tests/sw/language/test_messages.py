@@ -121,7 +121,7 @@ LINES = [
     ("c = len(A[i])", "view", r"`A` has a block for its first axis, and no length"),
     ("c = C.dtype", "format", r"Format of output `C` is not known yet: declare it"),
     # Numbers from indices.
-    ("c = A[i + 1]", "view", r"A block is not a number: compute with its `start` or `stop`"),
+    ("c = A[i + 1]", "view", r"A block is not a number: compute with its `start` or `stop`, as in"),
     ("c = A[n // 2]", "view", r"`//` makes a number that is no sum of indices"),
     ("c = A[n % 2]", "view", r"`%` makes a number that is no sum of indices"),
     ("c = A[n * n]", "view", r"`\*` makes a number that is no sum of indices"),

@@ -86,6 +86,29 @@ def softmax_in_blocks(X, Y, S):
     tw.store_tile(S, s)
 
 
+@tw.kernel("X[T, B, N] -> Y[T, B, N]: fp32")
+def corrected(X, Y):
+    """A mean with a correction by the number of the step."""
+    m = tw.zeros(X.shape[1], X.shape[2])
+    for t in tw.each(X.shape[0]):
+        m = 0.9 * m + 0.1 * tw.load_tile(X[t])
+        number = (tw.row_index(1) + (2 * t + 3)).to(tw.fp32)
+        tw.store_tile(Y[t], m / (1.0 - tw.exp(number * -0.1)))
+
+
+@tw.kernel("X[M, N], W[L, N, N], g[L, N] -> Y[M, N]")
+def beside_a_local_tensor(X, W, g, Y):
+    """Layers of several parts each, behind a local tensor in memory."""
+    half = tw.local(*X.shape, dtype=tw.bf16, spill=True)
+    x = tw.load_tile(X)
+    tw.store_tile(half, x * 0.5)
+    for n in tw.repeat(W.shape[0]):
+        s = x @ tw.load_tile(W[n])
+        e = tw.exp(s - tw.row_max(s))
+        x = (e / tw.row_sum(e) * tw.load_tile(g[n]) + tw.load_tile(half)).to(tw.bf16)
+    tw.store_tile(Y, x)
+
+
 @tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
 def capped(Q, K, V, Y):
     """A softmax over blocks that is not fused, because of its soft cap."""
@@ -137,6 +160,8 @@ CASES = (
     (second_axis, {"B": 5, "T": 10, "N": 16}),
     (in_points, {"B": 2, "T": 8, "N": 24}),
     (recurrent, {"T": 9, "B": 6, "D": 16, "H": 16}),
+    (corrected, {"T": 11, "B": 3, "N": 24}),
+    (beside_a_local_tensor, {"M": 9, "N": 16, "L": 3}),
     (greatest, {"B": 11, "M": 20, "N": 24}),
     (greatest, {"B": 3, "M": 20, "N": 24}),
     (softmax_in_blocks, {"M": 21, "N": 45}),

@@ -163,11 +163,14 @@ def test_slots_that_do_not_alternate_are_found(seed, monkeypatch):
     assert differing(program, right, seed) == [] and differing(program, wrong, seed) == ["Y"]
 
 
-@tw.kernel("X[M, D], g[L, D] -> Y[M, D]: bf16")
-def counted(X, g, Y):
+@tw.kernel("X[M, D], W[L, D, D] -> Y[M, D]: bf16")
+def counted(X, W, Y):
     x = tw.load_tile(X)
-    for n in tw.repeat(g.shape[0]):
-        x = tw.where(tw.row_index(x) <= n, x, x * tw.load_tile(g[n])).to(tw.bf16)
+    for n in tw.repeat(W.shape[0]):
+        total = tw.zeros(*X.shape)
+        for k in tw.metapipe(X.shape[1], until=n + 1):
+            total += tw.load_tile(X[:, k]) @ tw.load_tile(W[n, k])
+        x = (x + total).to(tw.bf16)
     tw.store_tile(Y, x)
 
 
@@ -192,7 +195,7 @@ def condition(X, g, Y):
     ("kernel", "sizes", "message"),
     [
         (condition, {"M": 3, "D": 16}, r"such as `positive` must be computed in the loop"),
-        (counted, {"M": 3, "D": 16}, r"`n` of a loop that runs as launches must only be an index"),
+        (counted, {"M": 3, "D": 16}, r"`n` of a loop that runs as launches must be an index of"),
         (crossed, {"M": 3, "D": 16}, r"`K`, which a loop of `tw.repeat` updates, must be indexed"),
     ],
     ids=["condition", "counted", "crossed"],
