@@ -261,12 +261,12 @@ class Region:
     def _iota(self, node: ir.Iota) -> _Number:
         """Numbers of the vectors in a packet: it has all of an axis of which tiles are blocks."""
         axis = (node.rows, node.cols)[node.axis]
+        if axis.one and not node.start.terms:
+            return _constant(node.start.constant, int32)
         if node.axis != self._step or not self._numbered or node.start != axis.start:
             noun = ("row", "col")[node.axis]
             rule = "along one axis, all of it in one tile; load others from a tensor of int32"
             raise unserved(node, f"`{noun}_index` is not supported here: lanes have numbers {rule}")
-        if axis.one:
-            return _constant(0, int32)
         return _Number(int32, None, self.table.number(axis), ordered=True)
 
     def _condition(self, node: ir.Map, a: Word, b: Word, whole: bool) -> Condition:

@@ -96,8 +96,9 @@ class Region:
 
         Numbers are those of vectors in their packet.
         """
-        numbers = {node.axis for node in self.nodes if isinstance(node, ir.Iota)}
-        return self.reduces | numbers
+        numbers = (node for node in self.nodes if isinstance(node, ir.Iota))
+        counted = {each.axis for each in numbers if not (each.rows, each.cols)[each.axis].one}
+        return self.reduces | counted
 
     def widened(self) -> Region | None:
         """The region with its tiles of bf16 as fp32; None if there are none, or a bit may differ.

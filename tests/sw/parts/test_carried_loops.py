@@ -1,5 +1,7 @@
 """Loops that carry tiles which are no sums of products: one block, copies, or launches."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from sw.parts.carried_loops import without_carried_loops
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
+from tests.sw.parts.random_carries import draw_carries
 
 
 @tw.kernel("X[T, N], W[T, N] -> Y[T, N], L[N]: fp32")
@@ -197,6 +200,20 @@ def test_what_is_carried_has_golden_s_bits(kernel, sizes, config, seed):
 )
 def test_what_is_carried_on_the_rtl(kernel, sizes, seed, heavy):
     verified(kernel, sizes, "tiny", seed)
+
+
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_random_loops_have_golden_s_bits(config, seed, draws):
+    rng = random.Random(seed)
+    for number in range(draws(2, 20)):
+        text, kernel, sizes = draw_carries(rng, f"{config}-{number}")
+        job = Job(
+            Problem(kernel, named[config], sizes, tw.bf16, None, {}),
+            seed=number,
+            backend="emulator",
+        )
+        outcome = run(job, *compile_job(job))
+        assert outcome.report["verified"], (outcome.problems, sizes, text)
 
 
 def lean(kernel, **sizes):
