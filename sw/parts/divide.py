@@ -329,11 +329,12 @@ class _Divider:
 
         It is a statistic, or what numbers of rows or columns choose: no later program has those.
         """
-        own, rest = slice_of(program, (), taken), reload(program, taken)
-        numbered = any(map(_is_numbers, walk(slice_of(program, (), [other]).nodes)))
-        kept = isinstance(other.node, ir.Reduce) or numbered
-        if not kept or other in taken or other.invariant:
+        if other in taken or other.invariant:
             return False
+        if not isinstance(other.node, ir.Reduce):
+            if not any(map(_is_numbers, walk(slice_of(program, (), [other]).nodes))):
+                return False
+        own, rest = slice_of(program, (), taken), reload(program, taken)
         both = all(other.node in walk(each.nodes) for each in (own, rest))
         return both and self._step(program, [*taken, other]) is not None
 
@@ -361,7 +362,7 @@ def _computes(program: Program) -> bool:
 
 
 def _is_numbers(node: ir.Node) -> bool:
-    """Whether a node makes numbers of rows or columns: only what must load them does."""
+    """Whether a node makes numbers of rows or columns, which lanes count where they can."""
     return isinstance(node, ir.Iota)
 
 
