@@ -124,12 +124,17 @@ class _Rewriter:
                     loop.span,
                     value=str(loop.extent),
                 )
-            body = self.block(loop.body, inside=True)
-            nexts = tuple(self._value(each) for each in loop.nexts)
-            return (loop.replace(mode="repeat", nodes=body, nexts=nexts),)
+            return (self._kept(loop).replace(mode="repeat"),)
         if _is_carried(loop) or (loop.extent <= _MOST_COPIES and _has_launches(loop)):
             return self._copies(loop, inside)
-        return (loop.replace(nodes=self.block(loop.body, inside=True)),)
+        return (self._kept(loop),)
+
+    def _kept(self, loop: ir.Loop) -> ir.Loop:
+        """A loop that stays, around a body without carried loops."""
+        body = self.block(loop.body, inside=True)
+        kept = loop.replace(nodes=body, nexts=tuple(map(self._value, loop.nexts)))
+        assert isinstance(kept, ir.Loop)
+        return kept
 
     def _value(self, value: ir.Value) -> ir.Value:
         final = self._final(value)

@@ -59,6 +59,16 @@ def recurrent(X, W, U, b, Y):
         tw.store_tile(Y[t], h)
 
 
+@tw.kernel("X[L, R, M, N] -> Y[M, N]")
+def in_layers(X, Y):
+    """A short loop, whose last value is that of a layer."""
+    x = tw.zeros(*Y.shape)
+    for n in tw.repeat(X.shape[0]):
+        for r in tw.each(X.shape[1]):
+            x = tw.maximum(x * 0.5, tw.load_tile(X[n, r]))
+    tw.store_tile(Y, x)
+
+
 @tw.kernel("X[B, M, N] -> Y[M, N]")
 def greatest(X, Y):
     """A loop over points inside one over blocks."""
@@ -165,6 +175,7 @@ CASES = (
     (recurrent, {"T": 9, "B": 6, "D": 16, "H": 16}),
     (corrected, {"T": 11, "B": 3, "N": 24}),
     (beside_a_local_tensor, {"M": 9, "N": 16, "L": 3}),
+    (in_layers, {"L": 4, "R": 3, "M": 6, "N": 16}),
     (greatest, {"B": 11, "M": 20, "N": 24}),
     (greatest, {"B": 3, "M": 20, "N": 24}),
     (softmax_in_blocks, {"M": 21, "N": 45}),
