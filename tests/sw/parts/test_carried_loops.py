@@ -122,39 +122,35 @@ def beside_a_local_tensor(X, W, g, Y):
     tw.store_tile(Y, x)
 
 
+def attend(q, K, V, changed):
+    """Softmax over blocks of keys, of scores that a function of them and their block changes."""
+    m, r, o = tw.full(q.rows, 1, -tw.inf), tw.zeros(q.rows, 1), tw.zeros(q.rows, V.shape[1])
+    for j in tw.metapipe(K.shape[0]):
+        s = changed(q @ tw.load_tile(K[j, :]).T * 0.25, j)
+        top = tw.maximum(m, tw.row_max(s))
+        p, fade = tw.exp(s - top), tw.exp(m - top)
+        r = r * fade + tw.row_sum(p)
+        o = o * fade + p.to(V.dtype) @ tw.load_tile(V[j, :])
+        m = top
+    return o / r
+
+
 @tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
 def capped(Q, K, V, Y):
     """A softmax over blocks that is not fused, because of its soft cap."""
-    M, D = Q.shape
-    for i in tw.metapipe(M):
+    for i in tw.metapipe(Q.shape[0]):
         q = tw.load_tile(Q[i, :])
-        m, r, o = tw.full(i, 1, -tw.inf), tw.zeros(i, 1), tw.zeros(i, D)
-        for j in tw.metapipe(K.shape[0]):
-            s = 20.0 * tw.tanh(q @ tw.load_tile(K[j, :]).T * (D**-0.5 / 20.0))
-            top = tw.maximum(m, tw.row_max(s))
-            p, fade = tw.exp(s - top), tw.exp(m - top)
-            r = r * fade + tw.row_sum(p)
-            o = o * fade + p.to(V.dtype) @ tw.load_tile(V[j, :])
-            m = top
-        tw.store_tile(Y[i, :], o / r)
+        tw.store_tile(Y[i, :], attend(q, K, V, lambda s, j: 20.0 * tw.tanh(s * 0.05)))
 
 
 @tw.kernel("Q[M, D], K[S, D], V[S, D], n[1, 1]: int32 -> Y[M, D]: fp32")
 def padded(Q, K, V, n, Y):
     """A softmax over blocks under a mask, and with a result, that its units do not have."""
-    M, D = Q.shape
-    for i in tw.metapipe(M):
+    length = tw.load_tile(n)
+    for i in tw.metapipe(Q.shape[0]):
         q = tw.load_tile(Q[i, :])
-        m, r, o = tw.full(i, 1, -tw.inf), tw.zeros(i, 1), tw.zeros(i, D)
-        for j in tw.metapipe(K.shape[0]):
-            s = q @ tw.load_tile(K[j, :]).T * D**-0.5
-            s = tw.where(tw.col_index(j) < tw.load_tile(n), s, -tw.inf)
-            top = tw.maximum(m, tw.row_max(s))
-            p, fade = tw.exp(s - top), tw.exp(m - top)
-            r = r * fade + tw.row_sum(p)
-            o = o * fade + p.to(V.dtype) @ tw.load_tile(V[j, :])
-            m = top
-        tw.store_tile(Y[i, :], o / r)
+        hidden = attend(q, K, V, lambda s, j: tw.where(tw.col_index(j) < length, s, -tw.inf))
+        tw.store_tile(Y[i, :], hidden)
 
 
 def column_sums(size):
