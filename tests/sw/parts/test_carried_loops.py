@@ -209,6 +209,7 @@ def test_what_is_carried_on_the_rtl(kernel, sizes, seed, heavy):
     verified(kernel, sizes, "tiny", seed)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["tiny", "small"])
 def test_random_loops_have_golden_s_bits(config, seed, draws):
     rng = random.Random(seed)

@@ -157,6 +157,7 @@ def running_sums(X, Y):
         tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) @ ones)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 def test_numbers_along_both_axes_are_a_part_more(chip, seed):
     rng = np.random.default_rng(seed)
