@@ -76,8 +76,11 @@ def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset())
         _require_few_stores(program)
         refusal = _refusal_of_points(program, serves) or refusal
         longer = expanded(program)
-        for each in (program, longer) if longer.nodes != program.nodes else (program,):
-            divider = _Divider(each, serves, held)
+        forms = (program, longer) if longer.nodes != program.nodes else (program,)
+        # The units of a softmax have numbers of both axes.
+        fused = any(isinstance(each, ir.Powers) for each in walk(program.nodes))
+        for numbers, each in itertools.product((False, True) if fused else (True,), forms):
+            divider = _Divider(each, serves, held, numbers=numbers)
             found = divider.run(each)
             if found is not None:
                 return found
@@ -195,8 +198,11 @@ class _Step:
 class _Divider:
     """Search for a division, depth first, with the answers so far."""
 
-    def __init__(self, program: Program, serves: Serves, held: frozenset[str]) -> None:
+    def __init__(
+        self, program: Program, serves: Serves, held: frozenset[str], *, numbers: bool
+    ) -> None:
         self._serves = serves
+        self._numbers_may_pass = numbers
         self._held = held
         self._names = frozenset(each.name for each in program.tensors)
         self._parts: dict[Program, tuple[Part, ...]] = {}
@@ -302,12 +308,16 @@ class _Divider:
         possible = (each for each in cuts(focus, self._names) if each.value.name not in self._held)
         reduced = {each.axis for each in walk(focus.nodes) if isinstance(each, ir.Reduce)}
         for cut in sorted(possible, key=lambda each: (_is_counted(each, reduced), each.bytes)):
-            useful = _computes(slice_of(program, (), [cut])) or _is_cast_operand(focus, cut)
-            if useful and self._step(program, [cut]) is not None:
+            own = slice_of(program, (), [cut])
+            useful = _computes(own) or _is_cast_operand(focus, cut)
+            allowed = self._numbers_may_pass or _loads(own)
+            if useful and allowed and self._step(program, [cut]) is not None:
                 choices.append(cut)
         # A cut after which the store is one part comes first, then those of the largest slices.
         ends = (each for each in choices if self._parts_of(reload(focus, [each])))
-        largest = [each for each in _largest(program, choices) if not _is_numbers(each.node)]
+        largest = [
+            each for each in _largest(program, choices) if not isinstance(each.node, ir.Iota)
+        ]
         order = [*itertools.islice(ends, 1), *largest, *choices]
         for first in dict.fromkeys(order):
             taken = [first]
@@ -332,7 +342,8 @@ class _Divider:
         if other in taken or other.invariant:
             return False
         if not isinstance(other.node, ir.Reduce):
-            if not any(map(_is_numbers, walk(slice_of(program, (), [other]).nodes))):
+            made = walk(slice_of(program, (), [other]).nodes)
+            if not any(isinstance(each, ir.Iota) for each in made):
                 return False
         own, rest = slice_of(program, (), taken), reload(program, taken)
         both = all(other.node in walk(each.nodes) for each in (own, rest))
@@ -361,9 +372,9 @@ def _computes(program: Program) -> bool:
     )
 
 
-def _is_numbers(node: ir.Node) -> bool:
-    """Whether a node makes numbers of rows or columns, which lanes count where they can."""
-    return isinstance(node, ir.Iota)
+def _loads(program: Program) -> bool:
+    """Whether a slice has more than numbers and constants."""
+    return any(isinstance(node, ir.Load | ir.Gather) for node in walk(program.nodes))
 
 
 def _is_counted(cut: Cut, reduced: Collection[int]) -> bool:
