@@ -107,7 +107,6 @@ def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
 
     A softmax over blocks that the units made for it do not compute keeps its printed form.
     """
-    printed = dataclasses.replace(whole, printed=True)
     try:
         return whole, run_passes(KERNEL_PASSES, whole)
     except BadInputError as error:
@@ -116,12 +115,11 @@ def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
         if not fused or error.kind not in ("unserved", "does-not-fit"):
             raise
         refused = error
+    printed = dataclasses.replace(whole, printed=refused.message)
     try:
-        texts = run_passes(KERNEL_PASSES, printed)
+        return printed, run_passes(KERNEL_PASSES, printed)
     except BadInputError:
         raise refused from None
-    printed.unfused = (f"a softmax over blocks is not fused: {refused.message}",)
-    return printed, texts
 
 
 @dataclasses.dataclass(frozen=True)

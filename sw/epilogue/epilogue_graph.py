@@ -8,13 +8,18 @@ from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.words.pmu_word import Access, Level
-from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
-from sw.epilogue.side_loads import SideLoad, row_vector_name, tile_name, vector_name
+from sw.epilogue.side_loads import (
+    SideLoad,
+    row_vector_name,
+    row_vector_size,
+    tile_name,
+    vector_name,
+)
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.fit import Fit
 from sw.passes.plan import Plan
@@ -203,7 +208,7 @@ class EpilogueGraph:
         """
         plan, form = self.plan, self.epilogue.inputs[value].type.format
         lanes = plan.config.width_bits // form.bits
-        blocks = ceil_div(plan.rows, lanes)
+        blocks, size = row_vector_size(plan, form)
         for group in range(plan.row_par):
             name = row_vector_name(value, group)
             write = Walk(
@@ -219,7 +224,6 @@ class EpilogueGraph:
                 repeats=LoopProgram(plan.all_passes),
                 last_level=Level.ADDRESS,
             )
-            size = blocks * lanes * plan.vector_bytes
             self.stages[name] = Hold(size, form.bits // 8, (write,), (read,))
             own = (each for (row, _), each in self.pcus.items() if row == group)
             sinks = [Socket(each, PcuInput.AUXILIARY) for each in own]

@@ -24,6 +24,7 @@ __all__ = [
     "require_epilogue",
     "require_streams",
     "row_vector_name",
+    "row_vector_size",
     "side_buffers",
     "side_loads",
     "tile_name",
@@ -74,6 +75,16 @@ def vector_name(value: str, collector: Collector | None = None, port: int = 0) -
 def row_vector_name(value: str, group: int) -> str:
     """Name of the buffer of a vector along the rows, for the PCUs of a row group."""
     return f"{_clean(value)}rows{group}"
+
+
+def row_vector_size(plan: Plan, form: Format) -> tuple[int, int]:
+    """Blocks of a vector along the rows of a row group, and bytes of a slot of them.
+
+    Each row is a vector of memory, and as many rows as it has elements are read as one.
+    """
+    lanes = plan.config.width_bits // form.bits
+    blocks = ceil_div(plan.rows, lanes)
+    return blocks, blocks * lanes * plan.vector_bytes
 
 
 def _clean(value: str) -> str:
@@ -245,14 +256,11 @@ def side_buffers(plan: Plan, collectors: Sequence[Collector], pieces: int) -> It
             yield buffer(name, form, 4 * plan.held_columns(form), 2, plan.col_par)
     for value in epilogue.columns:
         form = epilogue.inputs[value].type.format
-        lanes = plan.config.width_bits // form.bits
-        blocks = ceil_div(plan.rows, lanes)
+        blocks, size = row_vector_size(plan, form)
         for group in range(plan.row_par):
-            whole = buffer(
-                row_vector_name(value, group), form, blocks * lanes * plan.vector_bytes, 2, blocks
-            )
+            whole = buffer(row_vector_name(value, group), form, size, 2, blocks)
             # Columns are read from whole blocks.
-            yield dataclasses.replace(whole, alignment=lanes)
+            yield dataclasses.replace(whole, alignment=plan.config.width_bits // form.bits)
 
 
 def side_loads(

@@ -13,7 +13,7 @@ from sw.ir.nodes import Loop, Node
 from sw.ir.program import Program
 from sw.ir.rewrite import rebuild, rename, walk
 
-__all__ = ["choose_sizes", "index_ranges", "open_sizes", "trips"]
+__all__ = ["choose_sizes", "index_ranges", "open_sizes", "trips", "without_idle_rests"]
 
 
 def trips(loop: Loop) -> int:
@@ -92,16 +92,15 @@ def choose_sizes(
     ranges = index_ranges(nodes)
 
     def drop_tails(item: Any) -> Any:
-        if isinstance(item, Axis) and isinstance(item.size, int):
-            size = item.size
-            rests = tuple(each for each in item.rests if not _covers(each, size, ranges))
-            return Axis(size, rests)
-        return item
+        return without_idle_rests(item, ranges) if isinstance(item, Axis) else item
 
     return replace(program, nodes=rebuild(nodes, drop_tails))
 
 
-def _covers(rest: Affine, size: int, ranges: Mapping[str, tuple[int, int]]) -> bool:
-    """Return whether a rest never clips an axis of this size."""
-    bounds = rest.bounds(ranges)
-    return bounds is not None and bounds[0] >= size
+def without_idle_rests(axis: Axis, ranges: Mapping[str, tuple[int, int]]) -> Axis:
+    """Return an axis without the rests that never clip it, for ranges of the indices."""
+    size = axis.size
+    if isinstance(size, str):
+        return axis
+    bounds = {rest: rest.bounds(ranges) for rest in axis.rests}
+    return Axis(size, tuple(rest for rest, at in bounds.items() if at is None or at[0] < size))

@@ -198,9 +198,8 @@ class TensorView(NotAnArray):
             low = start.bounds(self.recorder.ranges)
             highs = [end.bounds(self.recorder.ranges) for end in ends if end != block]
             last = min((high[1] for high in highs if high), default=None)
-            if low is None or low[0] < 0 or last is None or last > size:
-                reach = f"{low[0]} to {last - 1}" if low and last is not None else str(start)
-                self._fail(f"has elements 0 to {size - 1} along {dim.name}, and is read at {reach}")
+            reach = None if low is None or last is None else (low[0], last)
+            self._require_inside(reach, start, size, dim)
             return start, Axis(size_symbol(symbol), tuple(e - start for e in ends if e != block))
         self._fail(
             f"must be sliced from a block's start to its stop, with the same number added to both, "
@@ -209,9 +208,15 @@ class TensorView(NotAnArray):
 
     def _check(self, start: Affine, length: int, size: int, dim: Dim) -> None:
         bounds = start.bounds(self.recorder.ranges)
-        if bounds is None or bounds[0] < 0 or bounds[1] + length > size:
-            reach = f"{bounds[0]} to {bounds[1] + length - 1}" if bounds else str(start)
-            self._fail(f"has elements 0 to {size - 1} along {dim.name}, and is read at {reach}")
+        self._require_inside(bounds and (bounds[0], bounds[1] + length), start, size, dim)
+
+    def _require_inside(
+        self, reach: tuple[int, int] | None, start: Affine, size: int, dim: Dim
+    ) -> None:
+        """Refuse a first element and an end that are not on the axis, or are not known."""
+        if reach is None or reach[0] < 0 or reach[1] > size:
+            read = f"{reach[0]} to {reach[1] - 1}" if reach else str(start)
+            self._fail(f"has elements 0 to {size - 1} along {dim.name}, and is read at {read}")
 
 
 def _key_text(key: object) -> str:

@@ -22,6 +22,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, map_operands, rebuild, walk
+from sw.ir.sizes import without_idle_rests
 from sw.ir.verify import verify
 from sw.language.program_error import ProgramError
 
@@ -142,7 +143,7 @@ class _Rewriter:
         return final
 
     def _copies(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
-        """The body once for each iteration; a block is all of the axis if no size is asked for."""
+        """Copies of the body, one for each iteration; one block if no size is asked for."""
         extent = loop.extent
         if loop.until is not None:
             extent = min(extent, *(each.constant for each in _numbers(loop, loop.until)))
@@ -197,7 +198,7 @@ class _Rewriter:
             if isinstance(item, Affine | Bound):
                 return item.substitute(symbols)
             if isinstance(item, Axis):
-                return _clipped(item.substitute(symbols))
+                return without_idle_rests(item.substitute(symbols), {})
             if isinstance(item, ir.Loop) and item.index in symbols:
                 return dataclasses.replace(item, index=symbols[item.index].symbols[0])
             return item
@@ -235,11 +236,3 @@ def _numbers(loop: ir.Loop, until: Bound) -> tuple[Affine, ...]:
             value=loop.index,
         )
     return until.forms
-
-
-def _clipped(axis: Axis) -> Axis:
-    """An axis without the rests that no longer clip it."""
-    if isinstance(axis.size, str):
-        return axis
-    rests = tuple(each for each in axis.rests if each.terms or each.constant < axis.size)
-    return Axis(axis.size, rests)

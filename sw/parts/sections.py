@@ -273,7 +273,7 @@ def _direct_stores(program: Program) -> dict[str, ir.Store]:
 
 @dataclasses.dataclass(frozen=True)
 class _Cut:
-    """What iteration n accesses of a tensor: as iteration 0, `step` bytes further on for each n.
+    """Part of a tensor that an iteration accesses, `step` bytes further on than the one before.
 
     Parameters
     ----------

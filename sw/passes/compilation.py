@@ -33,8 +33,8 @@ class Compilation:
         The program, traced and checked, if the caller has it.
     chains : bool
         Whether lane programs may stand behind a product, in PCUs that its grid then lacks.
-    printed : bool
-        Whether a softmax over blocks keeps its printed form.
+    printed : str
+        Why a softmax over blocks keeps its printed form; empty if none has to.
 
     Members
     -------
@@ -59,7 +59,7 @@ class Compilation:
     schedule: Schedule
     given: Program | None
     chains: bool = True
-    printed: bool = False
+    printed: str = ""
     program: Program = later()
     summed: Program = later()
     lean: Program = later()

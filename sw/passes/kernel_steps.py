@@ -48,18 +48,22 @@ def _simplify(c: Compilation) -> None:
 
 def _fuse(c: Compilation) -> None:
     program, c.held = fused(c.lean)
-    c.lean = simplify(program) if program is not c.lean else program
+    c.lean = _simplified(program, c.lean)
 
 
 def _carry(c: Compilation) -> None:
-    c.unfused = ()
     program = without_carried_loops(c.lean, c.schedule.tile)
-    if program is not c.lean:
-        missed = () if c.printed or is_exact(c.all_options) else missed_softmaxes(c.lean)
-        c.unfused = tuple(f"a softmax over blocks is not fused: {each.message}" for each in missed)
-        c.lean = simplify(program)
-    program = with_loaded_numbers(c.lean)
-    c.lean = simplify(program) if program is not c.lean else program
+    reasons = [c.printed] if c.printed else []
+    if program is not c.lean and not c.printed and not is_exact(c.all_options):
+        reasons = [each.message for each in missed_softmaxes(c.lean)]
+    c.unfused = tuple(f"a softmax over blocks is not fused: {each}" for each in reasons)
+    c.lean = _simplified(program, c.lean)
+    c.lean = _simplified(with_loaded_numbers(c.lean), c.lean)
+
+
+def _simplified(program: Program, before: Program) -> Program:
+    """A program that a pass has made of another one, simplified if it differs."""
+    return program if program is before else simplify(program)
 
 
 def _divide(c: Compilation) -> None:

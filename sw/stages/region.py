@@ -217,7 +217,7 @@ class _Finder:
         )
 
     def _before(self, store: ir.Store) -> Source:
-        """What a stored tile overwrites, which paces a result of no loaded tile; it is unused."""
+        """The tile that a store overwrites: source of a result of no loaded tile, bits unused."""
         kind = store.values[0].type
         assert isinstance(kind, TileType)
         tensor = self._program.tensor(store.view.tensor)
