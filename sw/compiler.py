@@ -213,7 +213,7 @@ def _is_held_up(part: CompiledPart) -> bool:
     plan, product = part.plan, part.product
     if plan is None or part.fit is None or product is None:
         return False
-    if product.epilogue is None or not product.epilogue.chain:
+    if product.epilogue is None or not product.epilogue.may_stand_apart:
         return False
     apart = cycles_apart(product, plan.config)
     return apart is not None and apart < predict(plan, part.fit)

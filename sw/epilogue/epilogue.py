@@ -97,6 +97,15 @@ class Epilogue:
         """Inputs with an element for each row, the same for all columns."""
         return self._taken(AuxiliaryUse.SPREAD)
 
+    @property
+    def may_stand_apart(self) -> bool:
+        """Whether a product and parts behind it may be faster than all in one image.
+
+        Lane programs behind the product take PCUs from its grid. Scales of rows are as well those
+        of a result in memory, and a product alone of few rows is computed transposed.
+        """
+        return bool(self.chain or self.columns)
+
     @functools.cached_property
     def rows(self) -> int:
         """Rows of the result in a packet: those of the longest vector, which has C of each."""

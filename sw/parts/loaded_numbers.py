@@ -77,11 +77,14 @@ def _stores(start: Affine, tensor: Tensor, near: ir.Node, names: Names) -> Itera
     made: ir.Node = ir.Iota((), named(), near.span, Affine(), 0, rows, Axis(1))
     yield made
     ((_, factor),) = start.terms
-    for op, number, plain in (("mul", factor, 1), ("add", start.constant, 0)):
-        if number != plain:
-            operands = (made.result, ir.Constant(number))
-            made = ir.Map(operands, named(), near.span, op=op)
-            yield made
+    if abs(factor) != 1:
+        made = ir.Map((made.result, ir.Constant(abs(factor))), named(), near.span, op="mul")
+        yield made
+    if factor < 0 or start.constant:
+        # Lanes subtract, but multiply whole numbers by powers of two alone.
+        operands = (ir.Constant(start.constant), made.result)
+        made = ir.Map(operands, named(), near.span, op="sub" if factor < 0 else "add")
+        yield made
     view = View(tensor.name, (Entry(Affine(), rows), _ONE))
     yield ir.Store((made.result,), (), near.span, view)
 

@@ -34,13 +34,14 @@ def cycles_apart(product: Product, config: ChipConfig) -> int | None:
     """
     epilogue = product.epilogue
     assert epilogue is not None
-    sent = epilogue.sent[1]
+    sent = epilogue.sent[1] if epilogue.chain else product.fmt.accumulator
     cycles = product_alone(product, config, sent)
     if cycles is None:
         return None
     loaded = sent.bits + sum(epilogue.inputs[each].type.format.bits for each in epilogue.tiles)
+    programs = len(epilogue.chain or epilogue.codes)
     elements, stored = product.m * product.n, product.out.bits
-    return cycles + round(elements_alone(config, elements, len(epilogue.chain), loaded, stored))
+    return cycles + round(elements_alone(config, elements, programs, loaded, stored))
 
 
 def held_up(division: Division, config: ChipConfig, schedule: Schedule) -> bool:
@@ -55,7 +56,7 @@ def held_up(division: Division, config: ChipConfig, schedule: Schedule) -> bool:
     """
     for part in division.parts:
         work = recognised(part.program, part.arrays, config)
-        if isinstance(work, Product) and work.epilogue is not None and work.epilogue.chain:
+        if isinstance(work, Product) and work.epilogue and work.epilogue.may_stand_apart:
             with contextlib.suppress(BadInputError):
                 own = constraints_of(work, schedule.within(part.program))
                 apart = cycles_apart(work, config)

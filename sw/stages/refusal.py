@@ -35,9 +35,9 @@ def refusal(
         if not isinstance(work, Product):
             next(pipelines_of(work, arrays, config, program.name, in_order=False))
         elif work.epilogue is not None:
-            if work.epilogue.chain and not chains:
+            if work.epilogue.may_stand_apart and not chains:
                 return BadInputError(
-                    f"`{program.name}` has lane programs behind its product",
+                    f"`{program.name}` has lane programs with its product",
                     where=program.name,
                     value=str(len(work.epilogue.chain)),
                     rule="none",

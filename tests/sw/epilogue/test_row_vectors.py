@@ -116,6 +116,14 @@ def test_a_vector_along_rows_behind_the_pcus_of_the_product_is_a_part_more():
     verify(kernel, "small", (20, 30, 40))
 
 
+@pytest.mark.parametrize(("rows", "parts"), [(8, 2), (48, 1)])
+def test_a_product_of_few_rows_stands_apart_where_that_is_faster(rows, parts):
+    """Alone it is computed transposed, which loads its weights faster than they are used."""
+    kernel = product_and(FUNCTIONS["scale"][0], "fp32")
+    dims = {"M": rows, "K": 512, "N": 512}
+    assert len(compile_kernel(kernel, named["small"], dims=dims, dtype=bf16).parts) == parts
+
+
 def test_a_chip_of_few_load_streams_takes_a_part_more(seed):
     rng = np.random.default_rng(seed)
     sizes = tuple(int(each) for each in rng.integers(2, 40, 3))

@@ -109,6 +109,17 @@ def corrected(X, Y):
         tw.store_tile(Y[t], m / (1.0 - tw.exp(number * -0.1)))
 
 
+@tw.kernel("X[T, B, N], Z[B, T, N] -> Y[T, B, N], H[B, T, N]")
+def backwards(X, Z, Y, H):
+    """From the last step to the first, on both axes and in element math."""
+    last = X.shape[0] - 1
+    h = tw.zeros(*X.shape[1:])
+    for t in tw.each(X.shape[0]):
+        h = h * 0.5 + tw.load_tile(X[last - t]) * tw.load_tile(Z[:, last - t])
+        tw.store_tile(Y[last - t], h)
+        tw.store_tile(H[:, last - t], tw.where(tw.row_index(1) + (last - t) < 5, h, 0.0))
+
+
 @tw.kernel("X[M, N], W[L, N, N], g[L, N] -> Y[M, N]")
 def beside_a_local_tensor(X, W, g, Y):
     """Layers of several parts each, behind a local tensor in memory."""
@@ -170,6 +181,7 @@ CASES = (
     (in_points, {"B": 2, "T": 8, "N": 24}),
     (recurrent, {"T": 9, "B": 6, "D": 16, "H": 16}),
     (corrected, {"T": 11, "B": 3, "N": 24}),
+    (backwards, {"T": 11, "B": 3, "N": 24}),
     (beside_a_local_tensor, {"M": 9, "N": 16, "L": 3}),
     (in_layers, {"L": 4, "R": 3, "M": 6, "N": 16}),
     (greatest, {"B": 11, "M": 20, "N": 24}),
