@@ -142,17 +142,15 @@ def _shares(
 ) -> _Shares:
     config, product = plan.config, plan.product
     rows, columns = collected
-    stored = plan.stored_columns * columns // plan.col_par
+    stored = plan.box_columns(product.out) * columns // plan.col_par
     # Elements and rows of a box, and length of a row in memory.
     a_box = *plan.a_slot.box(a_parts), product.adjacent if product.a_along_k else product.m
     b_box = *plan.b_slot.box(b_parts), product.adjacent if product.b_along_k else product.n
     if plan.c_split:
         # Boxes of one vector each.
         c_box = plan.result_lanes, plan.rows * stored // plan.result_lanes, product.n
-    elif product.turned:
-        c_box = plan.rows, max(1, stored), product.m
     else:
-        c_box = stored, plan.rows, product.n
+        c_box = _box(plan, stored)
     # Whole packets are merged one after the other, at two inputs if there are more than one takes.
     own = plan.held_rows * plan.drain_cycles
     merged = ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
@@ -175,16 +173,20 @@ def _shares(
     )
 
 
+def _box(plan: Plan, columns: int) -> tuple[int, int, int]:
+    """Elements and rows of a box of some columns of results, and length of a row in memory."""
+    if plan.product.turned:
+        return plan.rows, max(1, columns), plan.product.m
+    return columns, plan.rows, plan.product.n
+
+
 def _side_cycles(plan: Plan) -> float:
     """Cycles per block of results in which an AGCU loads its share of tiles beside the sums."""
     product = plan.product
     if product.epilogue is None:
         return 0.0
     formats = [product.epilogue.inputs[each].type.format for each in product.epilogue.tiles]
-    boxes = (
-        box_cycles(plan.config, form, plan.box_columns(form), plan.rows, product.n)
-        for form in formats
-    )
+    boxes = (box_cycles(plan.config, form, *_box(plan, plan.box_columns(form))) for form in formats)
     return sum(boxes) * plan.row_par / plan.config.agcu.count
 
 

@@ -99,6 +99,13 @@ def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
         elif sources <= 2 * MERGED:
             # Each writes whole vectors of columns.
             whole = max(1, plan.result_lanes // plan.config.grid_columns)
+            if columns % whole:
+                raise Unfit(
+                    f"Columns of PCUs at two inputs must be a multiple of {whole}, whole vectors "
+                    f"of the result and of tiles beside it, not {columns}",
+                    value=columns,
+                    rule=f"a multiple of {whole} columns of PCUs",
+                )
             ports = tuple(
                 (start * whole, count * whole) for start, count in spread(columns // whole, 2)
             )

@@ -6,9 +6,10 @@ as a chain of PCUs, one phase each.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.lane_program import LaneProgram
@@ -20,14 +21,22 @@ from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.language.program_error import ProgramError
-from sw.stages.region import Source
+from sw.stages.region import Part, Source
 
-__all__ = ["Epilogue", "epilogue_of"]
+__all__ = ["Epilogue", "epilogue_of", "turned_epilogue_of"]
+
+#: Lane programs of nodes, from the source, with its type, to the value sent, with its format.
+_Coded = Callable[
+    [Sequence[ir.Node], tuple[str, TileType], tuple[str, Format]], tuple[LaneCode, ...]
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class Epilogue:
-    """Lane programs of an epilogue, of one phase each, with columns of the result on the lanes.
+    """Lane programs of an epilogue, of one phase each, with columns of the product on the lanes.
+
+    The columns are those of the product that is computed: rows of the result, if it is that of the
+    transposes.
 
     Parameters
     ----------
@@ -118,8 +127,20 @@ class Epilogue:
         return max(32 // form.bits for form in values.values())
 
 
-def epilogue_of(region: EpilogueRegion, out: Format, config: ChipConfig) -> Epilogue:
+def epilogue_of(
+    region: EpilogueRegion, out: Format, config: ChipConfig, *, lane_axis: int = 1
+) -> Epilogue:
     """Lane programs of an epilogue: the fewest behind the PCUs of the product.
+
+    Parameters
+    ----------
+    region : EpilogueRegion
+    out : Format
+        Of the result.
+    config : ChipConfig
+    lane_axis : int
+        Axis of the result on the lanes: 1 for its columns; 0, for its rows, behind a product of
+        the transposes.
 
     Raises
     ------
@@ -129,19 +150,34 @@ def epilogue_of(region: EpilogueRegion, out: Format, config: ChipConfig) -> Epil
     if not config.pcu.lanes:
         rule = "Element math on a product needs PCUs with lanes, and `pcu.lanes` is 0"
         raise ProgramError("unserved", rule, region.span, value="0")
-    function_bits = config.pcu.function_bits
-    found = [_whole(region, out, function_bits)]
+    coded = functools.partial(
+        _codes, region, function_bits=config.pcu.function_bits, lane_axis=lane_axis
+    )
+    found = [_whole(region, out, coded)]
     values = {node.result.name: node.result.type for node in region.nodes}
     if not values:
         values = {region.sums: region.type}
     for name, type_ in values.items():
         if isinstance(type_, TileType):
-            found += _divided(region, name, type_, out, function_bits)
+            found += _divided(region, name, type_, out, coded)
     served = [each for each in found if not _spreads(each.chain)]
     if not served:
         rule = "A vector along the rows of a product is taken by the PCUs of the product alone"
         raise ProgramError("unserved", rule, region.span)
     return min(served, key=lambda each: (len(each.chain), len(each.codes)))
+
+
+def turned_epilogue_of(region: EpilogueRegion, out: Format, config: ChipConfig) -> Epilogue | None:
+    """Lane programs behind the product of the transposes; None if lanes do not compute them there.
+
+    An element for each row lies one vector of memory behind another, which no buffer of a vector
+    along the lanes takes.
+    """
+    if any(each.part is Part.COLUMN for each in region.inputs.values()):
+        return None
+    with contextlib.suppress(ProgramError):
+        return epilogue_of(region, out, config, lane_axis=0)
+    return None
 
 
 def _spreads(chain: Sequence[LaneCode]) -> bool:
@@ -155,29 +191,31 @@ def _codes(
     nodes: Sequence[ir.Node],
     source: tuple[str, TileType],
     sent: tuple[str, Format],
-    bits: int,
+    *,
+    function_bits: int,
+    lane_axis: int,
 ) -> tuple[LaneCode, ...]:
     types = {name: each.type for name, each in region.inputs.items()}
     return lane_codes(
         nodes,
         {source[0]: source[1], **types},
         dict([sent]),
-        lane_axis=1,
+        lane_axis=lane_axis,
         phases=1,
-        function_bits=bits,
+        function_bits=function_bits,
         first=source[0],
     )
 
 
-def _whole(region: EpilogueRegion, out: Format, bits: int) -> Epilogue:
+def _whole(region: EpilogueRegion, out: Format, coded: _Coded) -> Epilogue:
     """Epilogue whose programs all follow the PCUs of the product."""
     source, sent = (region.sums, region.type), (region.result, out)
-    codes = _codes(region, region.nodes, source, sent, bits)
+    codes = coded(region.nodes, source, sent)
     return Epilogue(region.sums, region.result, region.inputs, None, codes)
 
 
 def _divided(
-    region: EpilogueRegion, name: str, type_: TileType, out: Format, bits: int
+    region: EpilogueRegion, name: str, type_: TileType, out: Format, coded: _Coded
 ) -> list[Epilogue]:
     """Epilogue of which only one value depends on the sums, and they on the first program."""
     head = _needed(region.nodes, name, region.sums)
@@ -186,15 +224,10 @@ def _divided(
         return []
     ends = name == region.result
     try:
-        codes = _codes(
-            region,
-            head,
-            (region.sums, region.type),
-            (name, out if ends else type_.format),
-            bits,
-        )
+        sent = name, out if ends else type_.format
+        codes = coded(head, (region.sums, region.type), sent)
         if not ends:
-            codes += _codes(region, rest, (name, type_), (region.result, out), bits)
+            codes += coded(rest, (name, type_), (region.result, out))
     except ProgramError:
         return []
     first, *chain = codes

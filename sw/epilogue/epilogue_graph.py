@@ -12,6 +12,7 @@ from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
+from sw.epilogue.result_boxes import ResultBoxes
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
 from sw.epilogue.side_loads import (
     SideLoad,
@@ -33,7 +34,6 @@ from sw.stages.stage_graph import (
     Stream,
     Walk,
     argument_of,
-    boxes_of,
 )
 from sw.stages.walk_loops import loop, nest
 
@@ -69,6 +69,7 @@ class EpilogueGraph:
         assert plan.product.epilogue is not None
         self.epilogue: Epilogue = plan.product.epilogue
         self.plan, self.fit, self.arrays, self.pcus = plan, places, arrays, pcus
+        self.memory = ResultBoxes(plan, arrays)
         self.stages: dict[str, Stage] = {}
         self.streams: list[Stream] = []
         for collector in places.collectors:
@@ -204,22 +205,23 @@ class EpilogueGraph:
     def _row_vector(self, value: str) -> None:
         """Buffers of a vector along the rows: those of a row group, again for each pass.
 
-        A box has a vector of memory for each row, the first element of which is read.
+        A box has a vector of memory for each row, the first element of which is read. Of a product
+        of the transposes the elements of the rows lie one behind another.
         """
         plan, form = self.plan, self.epilogue.inputs[value].type.format
-        lanes = plan.config.width_bits // form.bits
+        lanes, turned = plan.config.width_bits // form.bits, plan.product.turned
         blocks, size = row_vector_size(plan, form)
         for group in range(plan.row_par):
             name = row_vector_name(value, group)
             write = Walk(
-                (loop(plan.rows, lanes),),
+                (loop(blocks if turned else plan.rows, lanes),),
                 windows=LoopProgram(plan.row_blocks),
                 modulus=plan.row_par,
                 index=group,
             )
             read = Walk(
-                (loop(blocks, lanes**2),),
-                access=Access.COLUMN,
+                (loop(blocks, lanes if turned else lanes**2),),
+                access=Access.ROW if turned else Access.COLUMN,
                 windows=LoopProgram(plan.row_blocks),
                 repeats=LoopProgram(plan.all_passes),
                 last_level=Level.ADDRESS,
@@ -245,8 +247,8 @@ class EpilogueGraph:
         plan, source = self.plan, self.epilogue.inputs[side.value]
         form, width = source.type.format, plan.config.grid_columns
         across = [
-            BoxLoop(plan.col_blocks, 0, plan.columns),
-            BoxLoop(plan.c_blocks, 0, plan.pass_columns),
+            self.memory.loop(plan.col_blocks, 0, plan.columns),
+            self.memory.loop(plan.c_blocks, 0, plan.pass_columns),
         ]
         if side.value in self.epilogue.vectors:
             loops = [BoxLoop(plan.row_blocks), *across]
@@ -254,24 +256,24 @@ class EpilogueGraph:
             takers = len(side.holds)
         elif side.value in self.epilogue.columns:
             loops = [
-                BoxLoop(plan.row_blocks, 1, plan.block_rows),
-                BoxLoop(len(side.holds), 1, plan.rows),
+                self.memory.loop(plan.row_blocks, 1, plan.block_rows),
+                self.memory.loop(len(side.holds), 1, plan.rows),
             ]
-            lanes = plan.config.width_bits // form.bits
-            tensor = boxes_of(self.arrays, source.tensor, (lanes, plan.rows))
+            columns = 1 if plan.product.turned else plan.config.width_bits // form.bits
+            tensor = self.memory.boxes(source.tensor, (columns, plan.rows))
             takers = 1
         else:
             rows, (column, columns) = plan.rows // self.fit.pieces, side.columns
             step = (0, columns * width) if side.by_columns else (1, plan.rows)
             loops = [
-                BoxLoop(plan.row_blocks, 1, plan.block_rows),
+                self.memory.loop(plan.row_blocks, 1, plan.block_rows),
                 *across,
-                BoxLoop(self.fit.pieces, 1, rows),
-                BoxLoop(len(side.holds), *step),
+                self.memory.loop(self.fit.pieces, 1, rows),
+                self.memory.loop(len(side.holds), *step),
             ]
             box = self._stored(form, columns), rows
             start = side.group * plan.rows, column * width
-            tensor = boxes_of(self.arrays, source.tensor, box, *start)
+            tensor = self.memory.boxes(source.tensor, box, *start)
             takers = 1
         name, stream = f"{side.holds[0]}_load", side.operand ^ side.agcu & 1
         port = 0 if plan.one_operand else side.operand

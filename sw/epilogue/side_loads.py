@@ -12,7 +12,7 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
-from sw.epilogue.result_walks import ResultWalks, chain_vector_walk
+from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer
 from sw.passes.plan import Plan, spread
@@ -80,11 +80,12 @@ def row_vector_name(value: str, group: int) -> str:
 def row_vector_size(plan: Plan, form: Format) -> tuple[int, int]:
     """Blocks of a vector along the rows of a row group, and bytes of a slot of them.
 
-    Each row is a vector of memory, and as many rows as it has elements are read as one.
+    Each row is a vector of memory, and as many rows as it has elements are read as one. Of a
+    product of the transposes a block is one vector.
     """
     lanes = plan.config.width_bits // form.bits
     blocks = ceil_div(plan.rows, lanes)
-    return blocks, blocks * lanes * plan.vector_bytes
+    return blocks, blocks * (1 if plan.product.turned else lanes) * plan.vector_bytes
 
 
 def _clean(value: str) -> str:
@@ -201,7 +202,10 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
             rule=f"at most {MAX_BOX} rows a group",
         )
     for each in epilogue.vectors:
-        for collector in collectors if _uses(plan, each)[1] else ():
+        first, chain = _uses(plan, each)
+        if first:
+            vector_walk(plan, formats[each], (0, plan.col_par))
+        for collector in collectors if chain else ():
             for port in range(len(collector.ports)):
                 chain_vector_walk(plan, collector, port, pieces, formats[each])
 
@@ -249,7 +253,8 @@ def side_buffers(plan: Plan, collectors: Sequence[Collector], pieces: int) -> It
             size = plan.block_bytes(form, 1, count, pieces)
             rate = plan.rows * count * form.bits / 32
             for group in range(plan.row_par):
-                yield buffer(tile_name(value, group, column), form, size, 2 * pieces, rate)
+                whole = buffer(tile_name(value, group, column), form, size, 2 * pieces, rate)
+                yield _in_blocks(whole, plan, form) if plan.product.turned else whole
     for value in epilogue.vectors:
         form = epilogue.inputs[value].type.format
         for name in _vector_holds(plan, collectors, value):
@@ -259,8 +264,12 @@ def side_buffers(plan: Plan, collectors: Sequence[Collector], pieces: int) -> It
         blocks, size = row_vector_size(plan, form)
         for group in range(plan.row_par):
             whole = buffer(row_vector_name(value, group), form, size, 2, blocks)
-            # Columns are read from whole blocks.
-            yield dataclasses.replace(whole, alignment=plan.config.width_bits // form.bits)
+            yield whole if plan.product.turned else _in_blocks(whole, plan, form)
+
+
+def _in_blocks(buffer: Buffer, plan: Plan, form: Format) -> Buffer:
+    """A buffer of whole blocks, of which an engine takes columns."""
+    return dataclasses.replace(buffer, alignment=plan.config.width_bits // form.bits)
 
 
 def side_loads(

@@ -10,10 +10,11 @@ from sw.ir import nodes as ir
 from sw.ir.format_rules import Format
 from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
-from sw.lane_codes.lane_region import Region, unserved
+from sw.lane_codes.lane_region import Region
 from sw.lane_codes.lane_words import Place
 from sw.lane_codes.phase_schedule import Schedule
 from sw.lane_codes.unit_packing import drafts_of
+from sw.language.program_error import refused
 
 __all__ = ["lane_codes"]
 
@@ -85,11 +86,11 @@ def lane_codes(
         ):
             noun = ("row", "col")[numbers.axis]
             rule = "lanes have numbers in the program that reduces, not in one behind it"
-            raise unserved(numbers, f"`{noun}_index` is not supported here: {rule}")
+            raise refused(numbers, f"`{noun}_index` is not supported here: {rule}")
         names = {each.send.value for each in schedule.left if each.send} & set(outputs)
         name = min(names, default=next(iter(outputs)))
         message = f"`{name}` fits no lane programs of {phases} phases"
         if not any(region.table.places[each] is Place.FULL for each in region.table.ports):
             message = f"`{name}` has rows and columns, and no tile that is loaded has both"
-        raise unserved(makers.get(name), message, name)
+        raise refused(makers.get(name), message, name)
     return codes

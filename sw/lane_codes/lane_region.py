@@ -16,9 +16,9 @@ from sw.ir.tails import identity
 from sw.ir.types import TileType
 from sw.lane_codes.lane_arithmetic import Arithmetic, Condition
 from sw.lane_codes.lane_words import Place, Send, Word, WordTable, float_bits
-from sw.language.program_error import ProgramError
+from sw.language.program_error import ProgramError, refused
 
-__all__ = ["EXACT", "Region", "unserved"]
+__all__ = ["EXACT", "Region"]
 
 _FORMS = {
     fp32: (ElementForm.WORD, ResultForm.WORD),
@@ -30,11 +30,6 @@ _NAMES = ", ".join(each.name for each in _FORMS)
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 #: Greatest magnitude up to which every whole number is an fp32.
 EXACT = 1 << 24
-
-
-def unserved(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
-    """Refusal at the line of a node."""
-    return ProgramError("unserved", message, node.span if node else None, value=value)
 
 
 class _Number(NamedTuple):
@@ -107,13 +102,13 @@ class Region:
         number = self._numbers[name]
         if isinstance(number, Condition) or format_ not in _FORMS:
             rule = f"`{name}` stored in {format_.name} is not supported by hardware yet: lanes send"
-            raise unserved(node, f"{rule} {_NAMES}", format_.name)
+            raise refused(node, f"{rule} {_NAMES}", format_.name)
         type_ = self._types[name]
         if type_.axis(self._lane).one and not self._one[self._lane]:
             noun = ("row", "column")[self._lane]
-            raise unserved(node, f"Lanes do not send `{name}`, which has one {noun}", name)
+            raise refused(node, f"Lanes do not send `{name}`, which has one {noun}", name)
         if number.loaded and number.format == format_ == bf16:
-            raise unserved(node, f"`{name}` is stored as it is loaded, which is no work of lanes")
+            raise refused(node, f"`{name}` is stored as it is loaded, which is no work of lanes")
         word = self._converted(name, number, format_, node)
         cast = self.table.casts.get(name)
         if cast is not None and cast.format != format_:
@@ -131,7 +126,7 @@ class Region:
         word = number.integer if whole else number.real
         if word is None:
             what = f"{number.format.name} as {format_.name}"
-            raise unserved(node, f"Lanes do not send `{name}` of {what}", format_.name)
+            raise refused(node, f"Lanes do not send `{name}` of {what}", format_.name)
         return word
 
     def _narrow(self, type_: TileType) -> bool:
@@ -159,7 +154,7 @@ class Region:
         lane_one = type_.axis(self._lane).one and not self._one[self._lane]
         step_one = type_.axis(self._step).one and not self._one[self._step]
         if lane_one and step_one:
-            raise unserved(node, f"Lanes do not spread `{name}`, a tile of one element", name)
+            raise refused(node, f"Lanes do not spread `{name}`, a tile of one element", name)
         place = Place.SPREAD if lane_one else Place.HELD if step_one else Place.FULL
         place = Place.FULL if repeated else place
         self._numbers[name] = self._port(name, type_, place)._replace(loaded=True)
@@ -195,7 +190,7 @@ class Region:
                 # Tails along the vectors do not come, and those along positions stay there.
                 result = self._numbers[node.values[0].name]
             case _:
-                raise unserved(node, f"`{node.kind}` is not an operation of lanes", node.kind)
+                raise refused(node, f"`{node.kind}` is not an operation of lanes", node.kind)
         name = node.result.name
         self._numbers[name] = result
         if isinstance(result, _Number):
@@ -213,7 +208,7 @@ class Region:
             number = found
         word = number.integer if format_ == int32 else number.real
         if word is None:
-            raise unserved(node, f"Lanes do not take {number.format.name} as {format_.name}")
+            raise refused(node, f"Lanes do not take {number.format.name} as {format_.name}")
         return word
 
     def _map(self, node: ir.Map) -> _Number | Condition:
@@ -241,9 +236,9 @@ class Region:
             word = self._math.apply(node.op, words, whole)
         if word is None and node.op == "fma":
             rule = "takes a tile as a factor and as many operands as one phase fetches on chips"
-            raise unserved(node, f"`fma` {rule}; write x * y + z", node.op)
+            raise refused(node, f"`fma` {rule}; write x * y + z", node.op)
         if word is None:
-            raise unserved(
+            raise refused(
                 node, f"`{notation(node.op)}` of int32 takes a power of two on chips", node.op
             )
         if not whole:
@@ -266,7 +261,7 @@ class Region:
         if node.axis != self._step or not self._numbered or node.start != axis.start:
             noun = ("row", "col")[node.axis]
             rule = "along one axis, all of it in one tile; load others from a tensor of int32"
-            raise unserved(node, f"`{noun}_index` is not supported here: lanes have numbers {rule}")
+            raise refused(node, f"`{noun}_index` is not supported here: lanes have numbers {rule}")
         return _Number(int32, None, self.table.number(axis), ordered=True)
 
     def _condition(self, node: ir.Map, a: Word, b: Word, whole: bool) -> Condition:
@@ -301,7 +296,7 @@ class Region:
         number, type_ = self._numbers[value.name], self._types[value.name]
         axis = type_.axis(self._step)
         if node.axis != self._step:
-            raise unserved(node, "A reduction over positions of a vector is no work of lanes")
+            raise refused(node, "A reduction over positions of a vector is no work of lanes")
         assert isinstance(number, _Number)
         if (
             number.real is None
@@ -314,14 +309,14 @@ class Region:
                 self.table.integers.add(least)
             return _Number(int32, None, least, ordered=True)
         if number.real is None:
-            raise unserved(node, f"Lanes do not reduce {number.format.name}", number.format.name)
+            raise refused(node, f"Lanes do not reduce {number.format.name}", number.format.name)
         whole = not number.format.is_float
         bound = number.bound
         if whole and node.op == "sum":
             bound *= EXACT if isinstance(axis.size, str) else axis.size
             if bound > EXACT:
                 rule = f"whole numbers whose sum is at most {EXACT:,}"
-                raise unserved(node, f"Lanes sum {rule}, not {bound:,}", str(bound))
+                raise refused(node, f"Lanes sum {rule}, not {bound:,}", str(bound))
         word = self._reduced(node, f"{name}#fp32" if whole else name, number.real, axis)
         return (
             _Number(int32, None, self._math.rounded(word)) if whole else _Number(fp32, word, None)
@@ -346,7 +341,7 @@ class Region:
         assert isinstance(number, _Number)
         source, name = number.format, node.result.name
         if format_ not in _FORMS or (source == int32 and format_ == bf16):
-            raise unserved(node, f"Lanes do not cast {source.name} to {format_.name}", format_.name)
+            raise refused(node, f"Lanes do not cast {source.name} to {format_.name}", format_.name)
         if source.is_float > format_.is_float:
             assert number.real is not None
             number = _Number(int32, None, self._math.rounded(number.real))

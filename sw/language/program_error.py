@@ -27,6 +27,7 @@ __all__ = [
     "caller_span",
     "code_span",
     "integer_product",
+    "refused",
     "source_lines",
     "unserved",
 ]
@@ -155,6 +156,11 @@ def caller_span() -> Span:
 def unserved(name: str) -> ProgramError:
     """Make the error for a part of the language that is not supported yet."""
     return ProgramError("unserved", f"`{name}` is not supported yet", caller_span(), value=name)
+
+
+def refused(node: Node | None, message: str, value: str = "") -> ProgramError:
+    """Make the error at the line of an operation that is not supported there."""
+    return ProgramError("unserved", message, node.span if node else None, value=value)
 
 
 def near_misses(name: str, known: Iterable[str], noun: str) -> str:

@@ -168,7 +168,7 @@ def pieces(plan: Plan, named: Mapping[str, int]) -> int:
     step = plan.packet_rows
     if plan.product.turned:
         # Columns of rows are read: as many rows as a vector has elements.
-        step = plan.out_lanes
+        step = plan.result_lanes
     fitting = (
         count
         for count in range(min(most, plan.rows // _LEAST_PIECE), 1, -1)

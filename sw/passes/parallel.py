@@ -188,7 +188,7 @@ class _Search:
         self._refused: dict[int, Unfit] = {}
         self._taken: list[Plan] = []
         groups = plans_of(product, config, constraints)
-        if product.m <= 2 * fewest_rows(config) and product.epilogue is None:
+        if product.m <= 2 * fewest_rows(config) and product.turns:
             # Weights for few rows take longer to load than to use.
             turned = plans_of(product.turn(), config, constraints.turn())
             groups = itertools.chain(groups, turned)

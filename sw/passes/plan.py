@@ -157,6 +157,9 @@ class Plan:
     def a_agcus(self) -> int:
         """AGCUs that may load A: not all of them where inputs beside the sums need streams, too."""
         agcus = self.config.agcu.count
+        if self.product.turned and not self.one_operand and self.side_inputs < agcus:
+            # B is small and leaves its AGCU to A.
+            return agcus
         return max(1, agcus // 2) if self.side_inputs else agcus
 
     @property
@@ -194,18 +197,16 @@ class Plan:
         """Columns per slot of C."""
         return self.pass_columns if self.c_blocks > 1 else self.columns
 
-    @property
-    def stored_columns(self) -> int:
-        """Stored columns per slot of C, in whole vectors or, turned, in rows of memory."""
-        if self.product.turned and self.product.n <= self.out_lanes:
-            return min(self.c_columns, self.product.n)
-        return self.box_columns(self.product.out)
-
     def box_columns(self, form: Format) -> int:
-        """Columns per slot of C, or of a tile of a format beside it, in whole vectors."""
+        """Columns of memory per slot of C, or of a tile of a format beside it.
+
+        They are whole vectors or, of a turned product, rows there.
+        """
+        lanes = self.config.width_bits // form.bits
+        if self.product.turned and self.product.n <= lanes:
+            return min(self.c_columns, self.product.n)
         if self.col_blocks * self.c_blocks > 1:
             return self.c_columns
-        lanes = self.config.width_bits // form.bits
         return min(self.c_columns, ceil_div(self.product.n, lanes) * lanes)
 
     def held_columns(self, form: Format) -> int:

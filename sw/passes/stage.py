@@ -12,13 +12,13 @@ import functools
 from hw.arch.config import ChipConfig
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import result_formats
-from sw.epilogue.epilogue import Epilogue, epilogue_of
+from sw.epilogue.epilogue import Epilogue, epilogue_of, turned_epilogue_of
 from sw.epilogue.epilogue_region import EpilogueRegion, backwards
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.program import Program
 from sw.ir.types import Entry, Span, TileType
-from sw.language.program_error import ProgramError
+from sw.language.program_error import ProgramError, refused
 from sw.stages.region import Part, Source
 
 __all__ = ["Product", "stage"]
@@ -62,6 +62,8 @@ class Product:
         Cᵀ = Bᵀ·Aᵀ.
     epilogue : Epilogue or None
         Element math on the sums before they are stored.
+    turned_epilogue : Epilogue or None
+        The same behind the product of the transposes, if lanes compute it there.
     segments : int
         Segments of the sum that do not follow one another in memory (`sw.array_spec.Segments`).
     """
@@ -90,12 +92,18 @@ class Product:
     b_along_k: bool = False
     turned: bool = False
     epilogue: Epilogue | None = None
+    turned_epilogue: Epilogue | None = None
     segments: int = 1
 
     @property
     def adjacent(self) -> int:
         """Terms of a segment."""
         return self.k // self.segments
+
+    @property
+    def turns(self) -> bool:
+        """Whether it may be computed as the product of the transposes."""
+        return self.epilogue is None or self.turned_epilogue is not None
 
     def turn(self) -> Product:
         """The product of the transposes: same sums, with operands and axes of C exchanged."""
@@ -112,6 +120,8 @@ class Product:
             a_along_k=self.b_along_k,
             b_along_k=self.a_along_k,
             turned=True,
+            epilogue=self.turned_epilogue,
+            turned_epilogue=None,
         )
 
     @property
@@ -122,10 +132,11 @@ class Product:
 
     @functools.cached_property
     def narrowest(self) -> int:
-        """Bits of an element of the result, or of the shortest one of the tiles beside the sums."""
+        """Bits of the shortest element of the result, of tiles and, turned, of vectors beside."""
         epilogue = self.epilogue
-        tiles = [epilogue.inputs[each].type.format for each in epilogue.tiles] if epilogue else []
-        return min(each.bits for each in (self.out, *tiles))
+        taken = (epilogue.inputs if self.turned else epilogue.tiles) if epilogue else ()
+        formats = [epilogue.inputs[each].type.format for each in taken] if epilogue else []
+        return min(each.bits for each in (self.out, *formats))
 
     @property
     def operands(self) -> str:
@@ -147,7 +158,8 @@ def stage(program: Program, config: ChipConfig) -> Product:
     if finder.epilogue is None:
         return product
     epilogue = epilogue_of(finder.epilogue, product.out, config)
-    return dataclasses.replace(product, epilogue=epilogue)
+    turned = turned_epilogue_of(finder.epilogue, product.out, config)
+    return dataclasses.replace(product, epilogue=epilogue, turned_epilogue=turned)
 
 
 def _require_cells(product: Product, config: ChipConfig) -> None:
@@ -168,10 +180,6 @@ def _require_cells(product: Product, config: ChipConfig) -> None:
 _Access = ir.Load | ir.Store
 
 
-def _refuse(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
-    return ProgramError("unserved", message, node.span if node else None, value=value)
-
-
 class _Finder:
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -189,11 +197,11 @@ class _Finder:
             match node:
                 case ir.Loop():
                     if node.mode != "metapipe" or node.until is not None:
-                        raise _refuse(node, f"`{node.mode}` loop is not supported by hardware yet")
+                        raise refused(node, f"`{node.mode}` loop is not supported by hardware yet")
                     if self._store is not None or any(
                         isinstance(each, ir.Loop) for each in nodes if each is not node
                     ):
-                        raise _refuse(node, "A second loop is not supported by hardware yet")
+                        raise refused(node, "A second loop is not supported by hardware yet")
                     self._loops.append(node)
                     for number, (carry, result) in enumerate(
                         zip(node.carries, node.results, strict=True)
@@ -203,17 +211,17 @@ class _Finder:
                     self._visit(node.body)
                 case ir.Matmul():
                     if self._matmul is not None:
-                        raise _refuse(node, "A second product is not supported by hardware yet")
+                        raise refused(node, "A second product is not supported by hardware yet")
                     self._matmul = node
                 case ir.Store():
                     if self._store is not None:
-                        raise _refuse(node, "A second store is not supported by hardware yet")
+                        raise refused(node, "A second store is not supported by hardware yet")
                     self._store = node
                 case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer() | ir.Transpose() | ir.Map():
                     pass
                 case _:
                     name = getattr(node, node.SUFFIX) if node.SUFFIX else node.kind
-                    raise _refuse(
+                    raise refused(
                         node,
                         f"`{name}` is not supported by hardware yet beside a product: element math "
                         "on its sums is; back end golden computes it",
@@ -226,11 +234,11 @@ class _Finder:
         matmul, store = self._matmul, self._store
         if store is None or matmul is None:
             node = next(iter(self._program.nodes), None)
-            raise _refuse(node, "A kernel without a product is not supported by hardware yet")
+            raise refused(node, "A kernel without a product is not supported by hardware yet")
         a_load, ta = self._operand(matmul, 0)
         b_load, tb = self._operand(matmul, 1)
         if matmul.sum_par not in (None, 1):
-            raise _refuse(matmul, "`sum_par` is not supported by hardware yet")
+            raise refused(matmul, "`sum_par` is not supported by hardware yet")
         sums, nodes, loads = backwards(store, matmul, self._makers, self._carried)
         loops = self._roles((a_load, int(ta)), (b_load, int(not tb)), store)
         self._start(matmul, loops)
@@ -282,7 +290,7 @@ class _Finder:
             transposed ^= isinstance(maker, ir.Transpose)
             maker = self._makers.get(maker.values[0].name)
         if not isinstance(maker, ir.Load):
-            raise _refuse(matmul, "`@` of a computed tile is not supported by hardware yet")
+            raise refused(matmul, "`@` of a computed tile is not supported by hardware yet")
         return maker, transposed
 
     def _take_epilogue(
@@ -315,7 +323,7 @@ class _Finder:
             return Part.ROW
         if sizes == (shape[0], 1) and shape[0] > 1 and found == (frame[0], None):
             return Part.COLUMN
-        raise _refuse(
+        raise refused(
             load,
             f"`{load.view}` is not supported by hardware yet beside a result of {shape[0]} x "
             f"{shape[1]}: the part at the result's place and vectors along columns and rows are",
@@ -337,10 +345,10 @@ class _Finder:
             for node, axis in (first, second):
                 if (axes := len(node.view.entries)) != 2:
                     rule = f"two axes in a product, as a row `x[1, N]` has, not {axes}"
-                    raise _refuse(node, f"`{node.view.tensor}` must have {rule}", str(axes))
+                    raise refused(node, f"`{node.view.tensor}` must have {rule}", str(axes))
                 found.append(self._index(node, node.view.entries[axis], axis))
             if found[0] != found[1]:
-                raise _refuse(
+                raise refused(
                     second[0],
                     f"`{second[0].view}` does not go with `{first[0].view}`: hardware supports "
                     "C[i, j] from row i of A, or of A.T, and column j of B, or of B.T, so far",
@@ -349,7 +357,7 @@ class _Finder:
                 roles[role] = indices[found[0]]
         nested = [loop.index for loop in self._loops]
         if nested != [roles[role].index for role in _ORDER if role in roles]:
-            raise _refuse(
+            raise refused(
                 self._loops[0],
                 f"Loops in the order {', '.join(nested)} are not supported by hardware yet: rows "
                 "of the result are outermost, the sum is innermost",
@@ -364,7 +372,7 @@ class _Finder:
                 return loop.index
         if entry.start == Affine() and entry.axis is not None and entry.axis.size == size:
             return None
-        raise _refuse(
+        raise refused(
             node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
         )
 
@@ -372,20 +380,20 @@ class _Finder:
         """Check that the sum starts from zero and is carried only by the loop over the sum."""
         if len(matmul.operands) < 3:
             if "sum" in loops:
-                raise _refuse(matmul, "`@` in the loop over its sum must add to a carried tile")
+                raise refused(matmul, "`@` in the loop over its sum must add to a carried tile")
             return
         value = matmul.values[2]
         if value.name in self._carried:
             loop, number = self._carried[value.name]
             if loop is not loops.get("sum") or loop.nexts[number].name != matmul.result.name:
-                raise _refuse(
+                raise refused(
                     matmul, "A sum carried by another loop is not supported by hardware yet"
                 )
             value = loop.values[number]
         elif "sum" in loops:
-            raise _refuse(matmul, "`@` in the loop over its sum must add to a carried tile")
+            raise refused(matmul, "`@` in the loop over its sum must add to a carried tile")
         maker = self._makers.get(value.name)
         while isinstance(maker, ir.Cast):
             maker = self._makers.get(maker.values[0].name)
         if not isinstance(maker, ir.Full) or maker.value.value != 0:
-            raise _refuse(matmul, "A sum that does not start from zeros is not supported yet")
+            raise refused(matmul, "A sum that does not start from zeros is not supported yet")

@@ -40,7 +40,7 @@ def product_alone(product: Product, config: ChipConfig, out: Format) -> int | No
     out : Format
         Of its results.
     """
-    bare = dataclasses.replace(product, out=out, epilogue=None)
+    bare = dataclasses.replace(product, out=out, epilogue=None, turned_epilogue=None)
     sizes = (bare.m, bare.n, bare.k, bare.segments, bare.a_along_k, bare.b_along_k)
     return _estimated(_Alone(config, (bare.fmt, bare.b_fmt, bare.out), sizes, bare))
 

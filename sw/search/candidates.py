@@ -229,12 +229,12 @@ def _block_counts(least: int) -> list[int]:
 
 def _row_unit(product: Product, config: ChipConfig) -> int:
     """Rows of which a group has a multiple: whole vectors, where they lie along rows in memory."""
-    formats = (product.fmt,) * (not product.a_along_k) + (product.out,) * product.turned
-    if not formats:
+    bits = (product.fmt.bits,) * (not product.a_along_k) + (product.narrowest,) * product.turned
+    if not bits:
         return 1
     # Several AGCUs begin at rows of their own, which is an aligned address.
     aligned = 8 * BASE_ALIGNMENT if config.agcu.count > 1 else 0
-    return max(config.width_bits, aligned) // min(each.bits for each in formats)
+    return max(config.width_bits, aligned) // min(bits)
 
 
 def _columns(

@@ -11,7 +11,7 @@ from sw.ir.linear_conditions import Linear, seen_where
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Entry
-from sw.language.program_error import ProgramError
+from sw.language.program_error import refused
 from sw.softmax.score_chain import Hidden, Missed, both_orders, score_chain
 from sw.stages.softmax_product import SoftmaxProduct
 
@@ -37,10 +37,6 @@ def softmax_product_of(program: Program) -> SoftmaxProduct:
         At the first node that is not part of such a program.
     """
     return _Finder(program).product()
-
-
-def _refuse(node: ir.Node, message: str) -> ProgramError:
-    return ProgramError("unserved", message, node.span)
 
 
 class _Rules(NamedTuple):
@@ -69,7 +65,7 @@ class _Finder:
         for several in (powers, stores):
             for node in several[1:]:
                 rule = "A second softmax, or a second result, is not supported by hardware yet"
-                raise _refuse(node, rule)
+                raise refused(node, rule)
         (self._powers,), (self._store,) = powers, stores
 
     def product(self) -> SoftmaxProduct:
@@ -78,19 +74,19 @@ class _Finder:
         try:
             chain = score_chain(self._scores(), self._makers, self._powers)
         except Missed as reason:
-            raise _refuse(reason.node, str(reason)) from reason
+            raise refused(reason.node, str(reason)) from reason
         scores = chain.product
         if scores.ta or not scores.tb:
-            raise _refuse(scores, "Scores must be `q @ k.T` of rows of queries and rows of keys")
+            raise refused(scores, "Scores must be `q @ k.T` of rows of queries and rows of keys")
         if sums.tb:
-            raise _refuse(sums, "Values must be rows of keys: `p.to(tw.bf16) @ v`")
+            raise refused(sums, "Values must be rows of keys: `p.to(tw.bf16) @ v`")
         q, k, v = (self._load(*each) for each in ((scores, 0), (scores, 1), (sums, 1)))
         query = self._rows(q)
         if self._rows(self._store) != query:
-            raise _refuse(self._store, f"Rows of `{self._store.view}` must be those of `{q.view}`")
+            raise refused(self._store, f"Rows of `{self._store.view}` must be those of `{q.view}`")
         key = self._rows(k)
         if key != loop.index or self._rows(v) != key:
-            raise _refuse(v, f"Rows of `{v.view}` and of `{k.view}` must be the blocks of the loop")
+            raise refused(v, f"Rows of `{v.view}` and of `{k.view}` must be the blocks of the loop")
         rules = self._rules(chain.hidden, loop, q, k)
         self._require_loops(loop, query)
         shapes = {each.name: each.type.shape for each in self._program.tensors}
@@ -98,7 +94,7 @@ class _Finder:
         for node in (q, k, v, self._store):
             if len(node.view.entries) != 2:
                 rule = f"`{node.view}` must be of a matrix in a softmax between products"
-                raise _refuse(node, rule)
+                raise refused(node, rule)
         return SoftmaxProduct(
             queries=shapes[tensors[0]][0],
             keys=rules.keys,
@@ -148,7 +144,7 @@ class _Finder:
                     self._denominator = loop.results.index(second)
                     return loop
         rule = "A softmax between two products must be stored as `o / l` in bf16, and nothing else"
-        raise _refuse(node or self._store, rule)
+        raise refused(node or self._store, rule)
 
     def _sums(self, loop: ir.Loop) -> tuple[ir.Matmul, ir.Matmul]:
         """Products of the powers with ones and with values, each with its old sums scaled."""
@@ -156,11 +152,11 @@ class _Finder:
         for position in (self._denominator, self._numerator):
             node = self._maker(loop.nexts[position])
             if not isinstance(node, ir.Matmul) or node.operands[0] != self._powers.results[2]:
-                raise _refuse(node or loop, "Sums must be products of the powers")
+                raise refused(node or loop, "Sums must be products of the powers")
             scaled = self._maker(node.operands[2])
             wanted = (loop.carries[position], self._powers.results[1])
             if not isinstance(scaled, ir.Rescale) or scaled.operands != wanted:
-                raise _refuse(node, "Sums must be scaled by the rise of the maximum")
+                raise refused(node, "Sums must be scaled by the rise of the maximum")
             found.append(node)
         total, sums = found
         return total, sums
@@ -168,7 +164,7 @@ class _Finder:
     def _load(self, product: ir.Matmul, number: int) -> ir.Load:
         node = self._maker(product.operands[number])
         if not isinstance(node, ir.Load):
-            raise _refuse(
+            raise refused(
                 product,
                 "`@` takes a tile straight from `load_tile` here; this operand is computed, which "
                 "the hardware does not support between two products",
@@ -179,33 +175,33 @@ class _Finder:
         """Index of the loop over the blocks of rows of a matrix; None if it has all rows."""
         tensor = self._program.tensor(node.view.tensor)
         if tensor.type.format != bf16:
-            raise _refuse(
+            raise refused(
                 node,
                 f"`{tensor.name}` must be bf16 in a softmax between two products, not "
                 f"{tensor.type.format.name}",
             )
         # Points before rows and columns are those of loops that other passes take apart.
         if len(node.view.entries) < 2:
-            raise _refuse(node, f"`{node.view}` must be of a matrix in a softmax between products")
+            raise refused(node, f"`{node.view}` must be of a matrix in a softmax between products")
         rows, columns = node.view.entries[-2:]
         count, width = tensor.type.shape[-2:]
         if not _whole(columns, width):
-            raise _refuse(node, f"`{node.view}` must have all columns of `{tensor.name}`")
+            raise refused(node, f"`{node.view}` must have all columns of `{tensor.name}`")
         for index, loop in self._loops.items():
             if rows.start == Affine.of(index) and loop.extent == count:
                 return index
         if _whole(rows, count):
             return None
-        raise _refuse(node, f"`{node.view}` must be all rows or the blocks of a loop over them")
+        raise refused(node, f"`{node.view}` must be all rows or the blocks of a loop over them")
 
     def _require_loops(self, keys: ir.Loop, query: str | None) -> None:
         for loop in self._loops.values():
             if not loop.blocks:
-                raise _refuse(loop, f"`{loop.mode}` loop is not supported by hardware yet")
+                raise refused(loop, f"`{loop.mode}` loop is not supported by hardware yet")
             if loop is not keys and loop.index != query:
-                raise _refuse(loop, "A loop beside those over queries and keys is not supported")
+                raise refused(loop, "A loop beside those over queries and keys is not supported")
             if loop is not keys and (loop.until is not None or loop.carries):
-                raise _refuse(loop, "A loop over queries must not end early or carry tiles")
+                raise refused(loop, "A loop over queries must not end early or carry tiles")
 
     def _rules(self, hidden: tuple[Hidden, ...], loop: ir.Loop, q: ir.Load, k: ir.Load) -> _Rules:
         keys = loop.extent
@@ -218,7 +214,7 @@ class _Finder:
             seen = seen_where(each.condition, self._makers, holds=not each.holds)
             rule = None if seen is None else _rule(seen, first, start)
             if rule is None:
-                raise _refuse(
+                raise refused(
                     each.node,
                     "A mask must compare numbers of keys: `at >= tw.col_index(j)` of the last key "
                     "that a row sees, `at - tw.col_index(j) < window` beside it, or "
@@ -235,10 +231,10 @@ class _Finder:
         if behind is not None:
             node = hidden[-1].node
             if offset is None:
-                raise _refuse(node, "A window of keys must end at the last key that a row sees")
+                raise refused(node, "A window of keys must end at the last key that a row sees")
             window = behind + offset + 1
         if keys < 1 or (behind is not None and window < 1):
-            raise _refuse(loop, "A softmax between two products must see a key")
+            raise refused(loop, "A softmax between two products must see a key")
         return _Rules(offset, window, keys)
 
 

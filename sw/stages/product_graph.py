@@ -11,6 +11,7 @@ from hw.arch.words.pmu_word import Level
 from sw.array_spec import ArraySpec
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue_graph import EpilogueGraph
+from sw.epilogue.result_boxes import ResultBoxes
 from sw.epilogue.result_walks import ResultWalks
 from sw.passes.fit import Fit
 from sw.passes.plan import Plan
@@ -36,7 +37,6 @@ from sw.stages.stage_graph import (
     Store,
     Stream,
     Walk,
-    boxes_of,
     segmented_boxes,
 )
 from sw.stages.walk_loops import loop
@@ -90,6 +90,7 @@ class _Builder:
         self.fit = places
         self.b_port = 0 if plan.one_operand else 1
         self.arrays = arrays
+        self.memory = ResultBoxes(plan, arrays)
         self.stages: dict[str, Stage] = {}
         self.streams: list[Stream] = []
         self.epilogue: EpilogueGraph | None = None
@@ -191,18 +192,6 @@ class _Builder:
                 [Socket(f"a{group}")],
                 [Socket(pcu, PcuInput.ACTIVATION) for pcu in pcus],
             )
-
-    def _boxes(
-        self, name: str, box: tuple[int, int], row: int = 0, column: int = 0
-    ) -> tuple[Descriptor, int]:
-        """Descriptor and argument of boxes of columns × rows, which a turned product exchanges."""
-        if self.plan.product.turned:
-            box, row, column = box[::-1], column, row
-        return boxes_of(self.arrays, name, box, row, column)
-
-    def _boxes_along(self, count: int, dimension: int, step: int) -> BoxLoop:
-        """Loop over boxes along columns (0) or rows (1), which a turned product exchanges."""
-        return BoxLoop(count, 1 - dimension if self.plan.product.turned else dimension, step)
 
     def _load_a(self, agcu: int, part: int, first: int, groups: int) -> None:
         plan, slot = self.plan, self.plan.a_slot
@@ -329,7 +318,7 @@ class _Builder:
             name = f"{collector.name}_results{number}"
             self._join(name, results, [Socket(collector.name, number)])
         parts = plan.col_par // collector.columns
-        stored = plan.stored_columns if parts == 1 else plan.c_columns // parts
+        stored = plan.box_columns(out) if parts == 1 else plan.c_columns // parts
         size = plan.block_bytes(out, collector.groups, collector.columns, pieces)
         read = walks.by_rows(stored)
         self.stages[collector.name] = Hold(size, out.bits // 8, tuple(writes), (read,))
@@ -342,7 +331,7 @@ class _Builder:
         columns = [(plan.col_blocks, plan.columns), (plan.c_blocks, plan.pass_columns)]
         if plan.grouped:
             columns = [(plan.c_slots, plan.c_columns)]
-        boxes = [self._boxes_along(count, 0, step) for count, step in columns]
+        boxes = [self.memory.loop(count, 0, step) for count, step in columns]
         if plan.c_split:
             stored = plan.result_lanes
             boxes += (
@@ -352,17 +341,17 @@ class _Builder:
         self.stages[store] = Store(
             collector.agcu,
             0,
-            *self._boxes(
+            *self.memory.boxes(
                 plan.product.c,
                 (stored, rows),
                 collector.first * plan.rows,
                 collector.column * plan.config.grid_columns,
             ),
             (
-                self._boxes_along(plan.row_blocks, 1, plan.block_rows),
+                self.memory.loop(plan.row_blocks, 1, plan.block_rows),
                 *boxes,
-                self._boxes_along(pieces, 1, rows),
-                self._boxes_along(collector.groups, 1, plan.rows),
+                self.memory.loop(pieces, 1, rows),
+                self.memory.loop(collector.groups, 1, plan.rows),
             ),
         )
         self._join(store, [Socket(collector.name)], [Socket(store)])

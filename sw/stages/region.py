@@ -18,7 +18,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType, Type
-from sw.language.program_error import ProgramError
+from sw.language.program_error import refused
 
 __all__ = ["Part", "Region", "Source", "region_of"]
 
@@ -132,10 +132,6 @@ def region_of(program: Program) -> Region:
     return _Finder(program).region()
 
 
-def _refuse(node: ir.Node | None, message: str) -> ProgramError:
-    return ProgramError("unserved", message, node.span if node else None)
-
-
 class _Finder:
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -150,14 +146,14 @@ class _Finder:
             match node:
                 case ir.Loop():
                     if node.mode != "metapipe" or node.until is not None:
-                        raise _refuse(node, f"`{node.mode}` loop is not supported by hardware yet")
+                        raise refused(node, f"`{node.mode}` loop is not supported by hardware yet")
                     if node.carries:
                         rule = "A tile carried by a loop without a product is not supported yet"
-                        raise _refuse(node, rule)
+                        raise refused(node, rule)
                     if self._stores or any(
                         isinstance(each, ir.Loop) for each in nodes if each is not node
                     ):
-                        raise _refuse(node, "A second loop is not supported by hardware yet")
+                        raise refused(node, "A second loop is not supported by hardware yet")
                     self._loops[node.index] = node
                     self._visit(node.body)
                 case ir.Load():
@@ -166,20 +162,20 @@ class _Finder:
                     self._stores.append(node)
                 case ir.Gather() | ir.Scatter() | ir.Take() | ir.Split() | ir.Join():
                     name = node.kind
-                    raise _refuse(node, f"`{name}` is not supported by hardware yet")
+                    raise refused(node, f"`{name}` is not supported by hardware yet")
                 case _:
                     self._nodes.append(node)
 
     def region(self) -> Region:
         if not self._stores:
-            raise _refuse(None, "A kernel must store a tile")
+            raise refused(None, "A kernel must store a tile")
         tensors = {each.name: each.type for each in self._program.tensors}
         # Others have one element per row or column of it.
         first = max(self._stores, key=lambda each: math.prod(self._shape(each)))
         frame, shape = self._frame(first)
         for store in self._stores:
             if store is not first and self._part(store, frame, shape) is Part.TURNED:
-                raise _refuse(store, f"`{store.view}` beside a result that is not turned")
+                raise refused(store, f"`{store.view}` beside a result that is not turned")
         inputs = {}
         for load in self._loads:
             kind = load.result.type
@@ -191,7 +187,7 @@ class _Finder:
         for node in self._nodes:
             if isinstance(node, ir.Iota) and shape[node.axis] > _NUMBERS:
                 rule = f"numbers of at most {_NUMBERS:,} vectors"
-                raise _refuse(node, f"Lanes have {rule}, not {shape[node.axis]}")
+                raise refused(node, f"Lanes have {rule}, not {shape[node.axis]}")
         if not inputs:
             inputs = {f"{first.view.tensor}#before": self._before(first)}
         outputs: dict[str, str] = {}
@@ -262,7 +258,7 @@ class _Finder:
         """
         frame, shape = self._selected(store), self._shape(store)
         if len(shape) != 2:
-            raise _refuse(store, "A tensor of this many axes is not supported by hardware yet")
+            raise refused(store, "A tensor of this many axes is not supported by hardware yet")
         for axis in (1, 0):
             for load in self._loads:
                 wide = self._shape(load)
@@ -288,13 +284,13 @@ class _Finder:
             return None
         last, bits = node.view.entries[-1], self._program.tensor(node.view.tensor).type.format.bits
         if last.start.constant * bits // 8 % BASE_ALIGNMENT:
-            raise _refuse(
+            raise refused(
                 node,
                 f"Columns of `{node.view.tensor}` that are loaded or stored alone must begin at a "
                 f"multiple of {BASE_ALIGNMENT * 8 // bits} ({BASE_ALIGNMENT} bytes), not at "
                 f"{last.start}",
             )
-        raise _refuse(
+        raise refused(
             node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
         )
 
@@ -312,7 +308,7 @@ class _Finder:
             return Part.COLUMN
         if sizes == (1, 1) and isinstance(load, ir.Load):
             return Part.COLUMN
-        raise _refuse(
+        raise refused(
             load,
             f"`{load.view}` is not supported by hardware yet beside tiles of {shape[0]} x "
             f"{shape[1]}: the part at the same place and vectors along columns and rows are",
