@@ -11,7 +11,7 @@ from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import MERGED
-from sw.passes.fit import Fit, b_shares, column_parts, pieces
+from sw.passes.fit import Fit, a_shares, b_shares, column_parts, pieces
 from sw.passes.plan import Plan, fewest_rows, spread
 
 __all__ = ["LATENCY", "SLACK", "box_cycles", "least", "predict", "rough"]
@@ -182,12 +182,14 @@ def _box(plan: Plan, columns: int) -> tuple[int, int, int]:
 
 def _side_cycles(plan: Plan) -> float:
     """Cycles per block of results in which an AGCU loads its share of tiles beside the sums."""
-    product = plan.product
-    if product.epilogue is None:
+    epilogue, agcus = plan.product.epilogue, plan.config.agcu.count
+    if epilogue is None or not epilogue.tiles:
         return 0.0
-    formats = [product.epilogue.inputs[each].type.format for each in product.epilogue.tiles]
+    formats = [epilogue.inputs[each].type.format for each in epilogue.tiles]
     boxes = (box_cycles(plan.config, form, *_box(plan, plan.box_columns(form))) for form in formats)
-    return sum(boxes) * plan.row_par / plan.config.agcu.count
+    # Streams that A, B and vectors leave; those of a tile are of different AGCUs.
+    streams = 2 * agcus - a_shares(plan) - 1 - plan.side_inputs + len(formats)
+    return sum(boxes) * plan.row_par / min(agcus, max(1, streams // len(formats)))
 
 
 def _last(plan: Plan, share: _Shares, pieces: int) -> float:
@@ -208,8 +210,8 @@ def rough(plan: Plan) -> float:
     plan : Plan
     """
     agcus = plan.config.agcu.count
-    groups = max(count for _, count in spread(plan.row_par, plan.a_agcus))
-    a_parts = 2 if plan.rows_shared and plan.a_agcus == agcus else 1
+    groups = max(count for _, count in spread(plan.row_par, a_shares(plan)))
+    a_parts = 2 if plan.rows_shared and a_shares(plan) == agcus else 1
     collected = groups, plan.col_par // column_parts(plan)
     b_parts = min(b_shares(plan)[0], agcus)
     share = _shares(plan, groups, a_parts, b_parts, collected)
@@ -243,7 +245,7 @@ def least(plan: Plan) -> float:
         With one slab of A and one of B. Of all it has the fewest bursts, commands and tiles.
     """
     config = plan.config
-    groups = max(count for _, count in spread(plan.row_par, plan.a_agcus))
+    groups = max(count for _, count in spread(plan.row_par, a_shares(plan)))
     a_parts = 2 if plan.row_par == 1 and config.agcu.count > 1 else 1
     b_parts = min(b_shares(plan)[0], config.agcu.count)
     collected = groups, plan.col_par // column_parts(plan)

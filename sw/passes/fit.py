@@ -16,6 +16,7 @@ from sw.passes.plan import Plan, spread
 
 __all__ = [
     "Fit",
+    "a_shares",
     "b_shares",
     "column_parts",
     "fit",
@@ -87,7 +88,7 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     """
     problem: Unfit | None = None
     best: Fit | None = None
-    for choice in [((1, 1), 1, 1, plan.a_agcus)] if plain else _choices(plan):
+    for choice in [((1, 1), 1, 1, a_shares(plan))] if plain else _choices(plan):
         try:
             found = _try(plan, slots, *choice)
         except Unfit as error:
@@ -109,7 +110,7 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
     if plan.side_inputs:
         most = min(agcus, plan.row_par)
         for writers in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
-            for loads in dict.fromkeys((plan.a_agcus, 1)):
+            for loads in dict.fromkeys((a_shares(plan), 1)):
                 yield writers, 1, 1, loads
         return
     if plan.one_operand:
@@ -127,6 +128,34 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
             most = min(agcus, plan.row_par)
             for collectors in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
                 yield collectors, b_parts, a_parts, agcus
+
+
+def a_shares(plan: Plan) -> int:
+    """Most AGCUs that may load A: not all where inputs beside the sums need streams, too.
+
+    Of two, one is left to B, unless the busier one has fewer bytes to load with half of A.
+    """
+    agcus, inputs = plan.config.agcu.count, plan.side_inputs
+    if not inputs:
+        return agcus
+    if plan.one_operand or inputs >= agcus or (agcus == 2 and not _a_divided(plan)):
+        return max(1, agcus // 2)
+    return agcus
+
+
+def _a_divided(plan: Plan) -> bool:
+    """Whether A is better loaded by two AGCUs than by one of them, beside a product's inputs.
+
+    A tile then comes at the one port where B does not, instead of at both.
+    """
+    product = plan.product
+    assert product.epilogue is not None
+    tiles = [product.epilogue.inputs[each].type.format for each in product.epilogue.tiles]
+    beside = product.m * product.n * sum(each.bits for each in tiles) // 8
+    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
+    a = panels * plan.row_par * plan.a_slabs * plan.a_bytes
+    b = plan.b_windows * plan.b_slabs * plan.b_bytes
+    return a / 2 + max(b, beside) < max(a, b) + beside / 2
 
 
 def b_shares(plan: Plan) -> tuple[int, ...]:

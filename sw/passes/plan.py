@@ -154,15 +154,6 @@ class Plan:
         return len(self.product.epilogue.inputs) if self.product.epilogue else 0
 
     @property
-    def a_agcus(self) -> int:
-        """AGCUs that may load A: not all of them where inputs beside the sums need streams, too."""
-        agcus = self.config.agcu.count
-        if self.product.turned and not self.one_operand and self.side_inputs < agcus:
-            # B is small and leaves its AGCU to A.
-            return agcus
-        return max(1, agcus // 2) if self.side_inputs else agcus
-
-    @property
     def pass_columns(self) -> int:
         """Columns per pass."""
         return self.col_par * self.config.grid_columns
