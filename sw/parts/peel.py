@@ -1,6 +1,7 @@
 """Peeling of loops over points: a program becomes launches of the program of one iteration.
 
-The innermost loop over points is repeated by the launch, and those around it are several launches.
+The innermost loop over points is repeated by the launch, with those around it that go on where it
+ends. Others are several launches.
 Loops over points that add one product in each iteration become one product. What an iteration
 accesses are matrices or vectors: slices of the arrays, each with an offset, and a stride from one
 iteration to the next.
@@ -286,6 +287,7 @@ def _join(
 def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[PartLaunch, ...]:
     """One launch for each iteration of the outer loops, which repeats the innermost one.
 
+    A loop around it whose iterations go on where those inside it end is repeated with it.
     Launches whose iterations write rows between those of others are not repeated: the order of such
     stores is known by the range of their addresses.
     """
@@ -295,8 +297,10 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[Part
         for each in slices
         if points
     )
-    outer = points if between else points[:-1]
+    outer = list(points if between else points[:-1])
     inner, repeat = (last, points[-1].extent) if points and not between else ("", 1)
+    while inner and outer and _goes_on(outer[-1].index, inner, repeat, slices):
+        repeat *= outer.pop().extent
     found = []
     for numbers in itertools.product(*(range(loop.extent) for loop in outer)):
         at = dict(zip((loop.index for loop in outer), numbers))
@@ -310,3 +314,8 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[Part
         )
         found.append(PartLaunch(tuple(arguments), repeat))
     return tuple(found)
+
+
+def _goes_on(outer: str, inner: str, repeat: int, slices: Sequence[_Slice]) -> bool:
+    """Whether a loop moves every slice as far as so many iterations of the loop inside it do."""
+    return all(each.strides[outer] == repeat * each.strides[inner] for each in slices)
