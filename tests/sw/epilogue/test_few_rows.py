@@ -1,5 +1,6 @@
 """Products of few rows with an epilogue, computed as those of the transposes: equal to golden."""
 
+import itertools
 import random
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import sw.language as tw
 from hw.arch.config import named
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32, int8
 from sim.operands import random_operand
 from sw.compiler import compile_kernel
@@ -108,6 +110,19 @@ def test_six_columns_of_pcus_have_no_whole_vectors_of_int8(row, tile, sizes):
     """They are one and a half vectors, which are not divided between two inputs or walked over."""
     verify(product_beside(row, tile), "small", sizes)
     verify(product_beside(row, tile), "small", sizes, out=fp32)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("rows", [1, 8, 9, 24])
+def test_a_grid_of_more_columns_than_the_result_has_rows(rows):
+    """A port of which all PCUs have padding alone loads no tile."""
+    kernel, grids = product_then(EPILOGUES["residual"][0]), itertools.product((1, 2, 4), (1, 4, 8))
+    for grid, sizes in itertools.product(grids, ((rows, 64, 200), (200, 64, rows))):
+        schedule = tw.Schedule(row_par={"c": grid[0]}, col_par={"c": grid[1]})
+        try:
+            verify(kernel, "small", sizes, schedule=schedule)
+        except BadInputError as error:
+            assert error.kind in ("does-not-fit", "schedule"), (grid, sizes, error)
 
 
 @pytest.mark.slow
