@@ -12,7 +12,7 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import MERGED
 from sw.passes.fit import Fit, a_shares, b_shares, column_parts, pieces
-from sw.passes.plan import Plan, fewest_rows, spread
+from sw.passes.plan import Plan, fewest_rows, load_streams, spread
 
 __all__ = ["LATENCY", "SLACK", "box_cycles", "least", "predict", "rough"]
 
@@ -182,14 +182,14 @@ def _box(plan: Plan, columns: int) -> tuple[int, int, int]:
 
 def _side_cycles(plan: Plan) -> float:
     """Cycles per block of results in which an AGCU loads its share of tiles beside the sums."""
-    epilogue, agcus = plan.product.epilogue, plan.config.agcu.count
+    epilogue, config = plan.product.epilogue, plan.config
     if epilogue is None or not epilogue.tiles:
         return 0.0
-    formats = [epilogue.inputs[each].type.format for each in epilogue.tiles]
-    boxes = (box_cycles(plan.config, form, *_box(plan, plan.box_columns(form))) for form in formats)
+    formats = epilogue.formats(epilogue.tiles)
+    boxes = (box_cycles(config, form, *_box(plan, plan.box_columns(form))) for form in formats)
     # Streams that A, B and vectors leave; those of a tile are of different AGCUs.
-    streams = 2 * agcus - a_shares(plan) - 1 - plan.side_inputs + len(formats)
-    return sum(boxes) * plan.row_par / min(agcus, max(1, streams // len(formats)))
+    streams = load_streams(config) - a_shares(plan) - 1 - (plan.side_inputs - len(formats))
+    return sum(boxes) * plan.row_par / min(config.agcu.count, max(1, streams // len(formats)))
 
 
 def _last(plan: Plan, share: _Shares, pieces: int) -> float:
@@ -209,9 +209,9 @@ def rough(plan: Plan) -> float:
     ----------
     plan : Plan
     """
-    agcus = plan.config.agcu.count
-    groups = max(count for _, count in spread(plan.row_par, a_shares(plan)))
-    a_parts = 2 if plan.rows_shared and a_shares(plan) == agcus else 1
+    agcus, loading = plan.config.agcu.count, a_shares(plan)
+    groups = max(count for _, count in spread(plan.row_par, loading))
+    a_parts = 2 if plan.rows_shared and loading == agcus else 1
     collected = groups, plan.col_par // column_parts(plan)
     b_parts = min(b_shares(plan)[0], agcus)
     share = _shares(plan, groups, a_parts, b_parts, collected)

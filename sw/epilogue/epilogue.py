@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.lane_program import LaneProgram
@@ -105,6 +105,10 @@ class Epilogue:
     def columns(self) -> tuple[str, ...]:
         """Inputs with an element for each row, the same for all columns."""
         return self._taken(AuxiliaryUse.SPREAD)
+
+    def formats(self, values: Iterable[str]) -> list[Format]:
+        """Formats of inputs."""
+        return [self.inputs[each].type.format for each in values]
 
     @property
     def may_stand_apart(self) -> bool:

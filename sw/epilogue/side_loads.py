@@ -15,7 +15,7 @@ from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer
-from sw.passes.plan import Plan, spread
+from sw.passes.plan import Plan, load_streams, spread
 from sw.passes.stage import Product
 
 __all__ = [
@@ -129,7 +129,7 @@ def require_streams(product: Product, config: ChipConfig) -> None:
     epilogue = product.epilogue
     if epilogue is None or not epilogue.inputs:
         return
-    streams = config.agcu.count * (1 if 1 in (config.tracks, config.token_tracks) else 2)
+    streams = load_streams(config)
     # One stream each at least: A, B, and every input.
     needs = 2 + len(epilogue.inputs)
     if needs > streams:
@@ -183,8 +183,7 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
             value=needs,
             rule=f"at most {config.pcu_count} PCUs",
         )
-    formats = {each: epilogue.inputs[each].type.format for each in epilogue.inputs}
-    tiles = [formats[each] for each in epilogue.tiles]
+    tiles = epilogue.formats(epilogue.tiles)
     parts = _column_parts(collectors)
     if tiles and len(parts) > 1 and not plan.one_pass:
         raise Unfit(
@@ -209,13 +208,13 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
             value=plan.rows,
             rule=f"at most {MAX_BOX} rows a group",
         )
-    for each in epilogue.vectors:
-        first, chain = _uses(plan, each)
+    for value, form in zip(epilogue.vectors, epilogue.formats(epilogue.vectors), strict=True):
+        first, chain = _uses(plan, value)
         if first:
-            vector_walk(plan, formats[each], (0, plan.col_par))
+            vector_walk(plan, form, (0, plan.col_par))
         for collector in collectors if chain else ():
             for port in range(len(collector.ports)):
-                chain_vector_walk(plan, collector, port, pieces, formats[each])
+                chain_vector_walk(plan, collector, port, pieces, form)
 
 
 def _uses(plan: Plan, value: str) -> tuple[bool, bool]:

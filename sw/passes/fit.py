@@ -150,7 +150,7 @@ def _a_divided(plan: Plan) -> bool:
     """
     product = plan.product
     assert product.epilogue is not None
-    tiles = [product.epilogue.inputs[each].type.format for each in product.epilogue.tiles]
+    tiles = product.epilogue.formats(product.epilogue.tiles)
     beside = product.m * product.n * sum(each.bits for each in tiles) // 8
     panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
     a = panels * plan.row_par * plan.a_slabs * plan.a_bytes

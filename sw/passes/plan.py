@@ -13,7 +13,7 @@ from hw.numeric.formats import Format
 from sw.passes.stage import Product
 from sw.stages.operand_slot import OperandSlot
 
-__all__ = ["MOST_BLOCKS", "Plan", "fewest_rows", "spread"]
+__all__ = ["MOST_BLOCKS", "Plan", "fewest_rows", "load_streams", "spread"]
 
 #: Column blocks of which the last may have a pass less: the count of its loop is shifted.
 MOST_BLOCKS = 2 + 2**COUNT_SHIFT.high - 1
@@ -32,6 +32,11 @@ def fewest_rows(config: ChipConfig) -> int:
     sums = config.grid_rows * config.pcu.cell_latency
     wave = (config.grid_rows - 1) * config.pcu.cell_latency + config.grid_columns
     return max(sums, wave) + 2
+
+
+def load_streams(config: ChipConfig) -> int:
+    """Load streams of all AGCUs: two each, or one beside one vector track or one token track."""
+    return config.agcu.count * (1 if 1 in (config.tracks, config.token_tracks) else 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +114,8 @@ class Plan:
 
     @property
     def one_operand(self) -> bool:
-        """Whether an AGCU loads only A or only B: there is one vector track or one token track."""
-        return 1 in (self.config.tracks, self.config.token_tracks)
+        """Whether an AGCU loads only A or only B."""
+        return load_streams(self.config) == self.config.agcu.count
 
     @property
     def out_rows(self) -> int:

@@ -133,10 +133,11 @@ class Product:
     @functools.cached_property
     def narrowest(self) -> int:
         """Bits of the shortest element of the result, of tiles and, turned, of vectors beside."""
-        epilogue = self.epilogue
-        taken = (epilogue.inputs if self.turned else epilogue.tiles) if epilogue else ()
-        formats = [epilogue.inputs[each].type.format for each in taken] if epilogue else []
-        return min(each.bits for each in (self.out, *formats))
+        formats = [self.out]
+        if self.epilogue is not None:
+            taken = self.epilogue.inputs if self.turned else self.epilogue.tiles
+            formats += self.epilogue.formats(taken)
+        return min(each.bits for each in formats)
 
     @property
     def operands(self) -> str:

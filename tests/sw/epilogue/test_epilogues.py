@@ -69,7 +69,12 @@ def verify(kernel, config, sizes, dtype=bf16, out=None, **more):
     program = kernel.trace(dtype=dtype, out=out, **dims)
     inputs = [each.type for each in program.tensors if each.type.role is Role.IN]
     draw = np.random.default_rng(sizes)
-    arrays = [random_operand(draw, each.shape, each.format) for each in inputs]
+    arrays = [
+        draw.normal(size=each.shape).astype(np.float32)
+        if each.format is fp32
+        else random_operand(draw, each.shape, each.format)
+        for each in inputs
+    ]
     result = kernel.run(*arrays, config=config, out=out, **{"backend": "emulator", **more})
     assert result.verified, (sizes, dtype, result.problems)
 

@@ -3,19 +3,22 @@
 import itertools
 import random
 
-import numpy as np
 import pytest
 
 import sw.language as tw
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32, int8
-from sim.operands import random_operand
 from sw.compiler import compile_kernel
-from sw.ir.types import Role
 from sw.kernels.linear import linear
 from sw.kernels.matmul import matmul
-from tests.sw.epilogue.test_epilogues import EPILOGUES, INTEGERS, of_transposes, product_then
+from tests.sw.epilogue.test_epilogues import (
+    EPILOGUES,
+    INTEGERS,
+    of_transposes,
+    product_then,
+    verify,
+)
 from tests.sw.stages.test_pipelines import side
 
 
@@ -33,20 +36,6 @@ def product_beside(row, tile):
                 tw.store_tile(C[i, j], c + tw.load_tile(R[i, j]))
 
     return beside
-
-
-def verify(kernel, config, sizes, dtype=bf16, out=None, **more):
-    """Run; the run itself compares with golden and checks the guards."""
-    draw = np.random.default_rng(sizes)
-    arrays = [
-        draw.normal(size=each.type.shape).astype(np.float32)
-        if each.type.format is fp32
-        else random_operand(draw, each.type.shape, each.type.format)
-        for each in kernel.trace(dtype=dtype, out=out, **dict(zip("MKN", sizes))).tensors
-        if each.type.role is Role.IN
-    ]
-    result = kernel.run(*arrays, config=config, out=out, **{"backend": "emulator", **more})
-    assert result.verified, (sizes, dtype, result.problems)
 
 
 def few_rows(rng, most=300):
