@@ -192,12 +192,12 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
             value=len(parts),
             rule="column blocks of one pass",
         )
-    first = parts[-1][0] * config.grid_columns
-    if tiles and first >= plan.product.n:
+    start = parts[-1][0] * config.grid_columns
+    if tiles and start >= plan.product.n:
         raise Unfit(
-            f"PCUs at a port must have columns of the tile beside the sums, not from {first} on of "
+            f"PCUs at a port must have columns of the tile beside the sums, not from {start} on of "
             f"{plan.product.n}",
-            value=first,
+            value=start,
             rule="PCUs at every port that have columns of the result",
         )
     for form in (plan.product.out, *tiles):
