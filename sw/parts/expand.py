@@ -12,7 +12,6 @@ from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import Names
 from sw.ir.types import TileType
-from sw.ir.verify import verify
 
 __all__ = ["expanded"]
 
@@ -23,7 +22,7 @@ def expanded(program: Program) -> Program:
     A choice of tiles is first one of 1 and 0. A chip may have too few PCUs for a function, but
     enough for its first half.
     """
-    return verify(dataclasses.replace(program, nodes=_block(program.nodes, Names(program))))
+    return dataclasses.replace(program, nodes=_block(program.nodes, Names(program)))
 
 
 def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
