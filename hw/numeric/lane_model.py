@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.joined_phases import JoinedPhases
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import STATISTICS, PhaseSource, ResultForm
 from hw.numeric.lane_phase import phase_results, vectors
 
@@ -98,7 +99,7 @@ class LaneModel:
                 self._statistics,
                 self._function_bits,
             )
-            self._next = (self._next + 1) % len(self._program.phases)
+            self._next = (self._next + 1) % len(self._program.joined)
             if phase.result is not ResultForm.NONE:
                 packed = vectors(results.reshape(1, -1), phase.result, self._words)
                 sent.append((packed[0], final))
@@ -112,9 +113,9 @@ class LaneModel:
 
     def _take(
         self, readers: Mapping[PhaseSource, _Reader]
-    ) -> tuple[LanePhase, Array, bool, Array] | None:
-        """The next phase with its packet, the packet's mark, and vectors beside it."""
-        phase = self._program.phases[self._next]
+    ) -> tuple[JoinedPhases, Array, bool, Array] | None:
+        """The next joined phases with their packet, its mark, and vectors beside it."""
+        phase = self._program.joined[self._next]
         packet: tuple[Array, bool] | None = np.zeros((1, 2 * self._words), np.uint32), False
         if phase.source is not PhaseSource.STATISTICS:
             own = readers.get(phase.source)
@@ -129,6 +130,6 @@ class LaneModel:
         auxiliary = other.take(count) if other else None
         return None if auxiliary is None else (phase, words, final, auxiliary)
 
-    def auxiliary_vectors(self, phase: LanePhase, count: int) -> int:
+    def auxiliary_vectors(self, phase: JoinedPhases, count: int) -> int:
         """Vectors of the auxiliary stream that a packet of ``count`` vectors takes beside it."""
         return phase.auxiliary_vectors(count, self._words)

@@ -1,4 +1,4 @@
-"""Golden arithmetic of a phase of a PCU's lanes, in numpy: many packets of one length at a time.
+"""Golden arithmetic of phases of a PCU's lanes, in numpy: many packets of one length at a time.
 
 A vector is a row of W/32 words of uint32, lowest first; element j of b bits is at bit ``j * b``.
 """
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.lanes.joined_phases import JoinedPhases
 from hw.arch.lanes.lane_function import LaneFunction
-from hw.arch.lanes.lane_program import LanePhase
+from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.phase_word import (
     FIXED_WORDS,
     AuxiliaryUse,
@@ -79,18 +80,19 @@ def vectors(results: Array, form: ResultForm, words: int) -> Array:
 
 
 def phase_results(
-    phase: LanePhase,
+    joined: JoinedPhases,
     constants: Sequence[int],
     words: Array,
     auxiliary: Array,
     statistics: Array,
     function_bits: int,
 ) -> Array:
-    """Results of a phase over packets of one length, each with statistics of its own.
+    """Results of joined phases over packets of one length, each with statistics of its own.
 
     Parameters
     ----------
-    phase : LanePhase
+    joined : JoinedPhases
+        Their last one's results are given.
     constants : sequence of int
         Constants of the program.
     words : array of uint32, packets × vectors × W/32
@@ -106,14 +108,24 @@ def phase_results(
     -------
     packets × vectors × elements array of uint32
     """
-    x = words if phase.source is PhaseSource.STATISTICS else elements(words, phase.form)
-    fetched = (_fetched(each, phase, x.shape, auxiliary, statistics) for each in (phase.y, phase.z))
-    known = dict(zip((Operand.X, Operand.Y, Operand.Z), (x, *fetched), strict=True))
-    result = x
-    for unit in phase.order.units:
-        known[Operand.PREVIOUS] = result
-        result = _unit(unit, phase, known, constants, function_bits)
-    _reduce(phase, result, statistics)
+    x = words if joined.source is PhaseSource.STATISTICS else elements(words, joined.form)
+    result, kept = x, [x, x]
+    for phase in joined.phases:
+        fetched = (
+            kept[number]
+            if origin is Fetched.KEPT
+            else _fetched(origin, phase, x.shape, auxiliary, statistics)
+            for number, origin in enumerate((phase.y, phase.z))
+        )
+        known = dict(zip((Operand.X, Operand.Y, Operand.Z), (x, *fetched), strict=True))
+        for unit in phase.order.units:
+            known[Operand.PREVIOUS] = result
+            result = _unit(unit, phase, known, constants, function_bits)
+        if phase.reduction is Reduction.KEEP_BOTH:
+            kept = [x, result]
+        elif phase.reduction is Reduction.KEEP:
+            kept[phase.statistic] = result
+    _reduce(joined, result, statistics)
     return result
 
 
@@ -175,7 +187,7 @@ def _unit(
     return fp32.bits_of(special_function(phase.function, argument, function_bits))
 
 
-def _reduce(phase: LanePhase, results: Array, statistics: Array) -> None:
+def _reduce(phase: JoinedPhases, results: Array, statistics: Array) -> None:
     """Change a statistic by the results, vector after vector."""
     packets, rows, columns = results.shape
     own = statistics[:, phase.statistic, :columns]

@@ -30,7 +30,7 @@ class OverlappingPhases(Component):
     """Selection of fields from two phases whose elements are in the lanes at the same time.
 
     Which one elements are issued of travels with them. Both reach every unit at the same times, as
-    the rule of `hw.arch.lanes.lane_program.LanePhase.follows` demands; otherwise the lanes are
+    the rule of `hw.arch.lanes.lane_phase.LanePhase.follows` demands; otherwise the lanes are
     empty when another phase begins.
 
     Parameters

@@ -9,7 +9,8 @@ import numpy as np
 
 from hw.arch.errors import BadInputError
 from hw.arch.lanes.lane_function import LaneFunction
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import (
     PHASES,
     AuxiliaryUse,
@@ -154,7 +155,7 @@ def random_streams(
     model = LaneModel(program, width_bits=width_bits, function_bits=16)
     lengths: dict[PhaseSource, list[tuple[int, bool]]] = {source: [] for source in STREAMS}
     for _ in range(rounds):
-        for phase in program.phases:
+        for phase in program.joined:
             count = 1
             if phase.source is not PhaseSource.STATISTICS:
                 count = int(rng.integers(1, longest + 1))

@@ -51,10 +51,10 @@ def lane_results(
     beside = sources.get(PhaseSource.AUXILIARY, none)
     places = np.cumsum(runs.sizes) - runs.sizes
     out = np.empty((int(runs.sizes.sum()), words), np.uint32)
-    for rounds in _blocks(runs, len(program.phases), single=program.carries):
+    for rounds in _blocks(runs, len(program.joined), single=program.carries):
         statistics = carried if program.carries else np.repeat(carried, len(rounds), axis=0)
-        for number, phase in enumerate(program.phases):
-            own = rounds * len(program.phases) + number
+        for number, phase in enumerate(program.joined):
+            own = rounds * len(program.joined) + number
             if own[0] >= runs.whole:
                 break
             first = own[0]

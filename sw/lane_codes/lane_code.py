@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource
 from sw.ir.format_rules import Format
 

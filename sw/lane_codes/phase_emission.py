@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hw.arch.lanes.lane_program import LanePhase
+from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.phase_word import (
     FIXED_WORDS,
     AuxiliaryUse,

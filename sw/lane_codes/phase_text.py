@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import Fetched, Operand, PhaseSource, Reduction
 from hw.arch.lanes.phase_word import ResultForm as Result
 from hw.numeric.alu_codes import AluOperation

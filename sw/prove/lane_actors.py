@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.joined_phases import JoinedPhases
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
 from sw.prove.machine import Channel, Core, Machine, Port, Reason
@@ -38,7 +39,7 @@ class _Rates(NamedTuple):
     result: int
 
     @classmethod
-    def of(cls, phase: LanePhase, words: int) -> _Rates:
+    def of(cls, phase: JoinedPhases, words: int) -> _Rates:
         """Rates of a phase where a vector has so many words."""
         return cls(
             phase.source,
@@ -78,15 +79,15 @@ class LaneUnit(Core):
         super().__init__(machine, name)
         self._program = program
         numbers: list[int] = runs.phases.tolist()
-        self._phases: list[LanePhase] = [program.phases[number] for number in numbers]
-        rates = [_Rates.of(phase, words) for phase in program.phases]
+        self._phases: list[JoinedPhases] = [program.joined[number] for number in numbers]
+        rates = [_Rates.of(phase, words) for phase in program.joined]
         self._rates: list[_Rates] = [rates[number] for number in numbers]
         self._counts: Sequence[int] = runs.counts.data
         self._besides: Sequence[int] = runs.besides.data
         self._whole = runs.whole
         self._pattern = Pattern(len(runs.counts), (runs.phases, runs.counts))
         self._run = 0
-        activations = any(each.source is PhaseSource.ACTIVATION for each in program.phases)
+        activations = any(each.source is PhaseSource.ACTIVATION for each in program.joined)
         self._room = ACTIVATION_ROOM if activations else 1
         self._units = 0  # issued of the packet
         self._head = 0  # vectors of the source that wait
@@ -195,12 +196,12 @@ class LaneUnit(Core):
 
     def _first_of_stream(self) -> int:
         """Number of the first phase that takes a stream, before which nothing is to come."""
-        sources = [phase.source for phase in self._program.phases]
+        sources = [phase.source for phase in self._program.joined]
         return next(n for n, each in enumerate(sources) if each is not PhaseSource.STATISTICS)
 
     def leftovers(self) -> list[str]:
         found = []
-        number = self._whole % len(self._program.phases)
+        number = self._whole % len(self._program.joined)
         if number != self._first_of_stream():
             found.append(f"{self.name} ends before phase {number}, not after the last one")
         if left := self._head + self._beside:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.joined_phases import JoinedPhases
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
 from hw.numeric.division import ceil_div
 from sw.prove.packets import Packets, even_packets
@@ -27,12 +28,12 @@ _REMEMBERED = 64
 
 @dataclasses.dataclass(frozen=True)
 class PhaseRuns:
-    """Runs of phases in order, each over one packet of its source, or over the statistics.
+    """Runs of joined phases in order, each over one packet of its source, or the statistics.
 
     Parameters
     ----------
     phases : array
-        Number of the phase.
+        Number of the joined phases.
     counts : array
         Vectors of the packet; 1 for the statistics.
     firsts : array
@@ -57,7 +58,7 @@ class PhaseRuns:
     whole: int
 
 
-def issued_units(phase: LanePhase, words: int, sources: int, beside: int) -> int:
+def issued_units(phase: JoinedPhases, words: int, sources: int, beside: int) -> int:
     """Units of a packet that such vectors of its streams let the lanes issue.
 
     A unit is as many elements as a vector has words: no vector ends within one.
@@ -77,7 +78,7 @@ def issued_units(phase: LanePhase, words: int, sources: int, beside: int) -> int
     return min(units, beside * each) if each else units
 
 
-def units_beside(phase: LanePhase, words: int) -> int:
+def units_beside(phase: JoinedPhases, words: int) -> int:
     """Units that an auxiliary vector serves; 0 if a phase takes none, or one for its packet."""
     match phase.auxiliary:
         case AuxiliaryUse.NONE | AuxiliaryUse.HELD:
@@ -168,8 +169,8 @@ def _enumerated(case: _Case) -> PhaseRuns:
     while whole == begun + len(rows):
         if whole == MOST_STEPS:
             raise StepLimitError("Runs of phases", whole + 1, MOST_STEPS)
-        number = whole % len(program.phases)
-        phase = program.phases[number]
+        number = whole % len(program.joined)
+        phase = program.joined[number]
         own = readers.get(phase.source)
         packet = own.packet() if own else (1, 1, False)
         if packet is None:
@@ -202,7 +203,7 @@ def _whole_rounds(
 
     No rows if a phase takes packets of the auxiliary stream: others would cut them beside theirs.
     """
-    sources = [phase.source for phase in program.phases]
+    sources = [phase.source for phase in program.joined]
     shares = {source: sources.count(source) for source in readers if source in sources}
     none = np.zeros((0, 7), np.int64)
     if PhaseSource.AUXILIARY in sources or not shares:
@@ -212,7 +213,7 @@ def _whole_rounds(
     wholes = [len(readers[source].packets.lengths) // share for source, share in shares.items()]
     rounds = min(*wholes, MOST_STEPS // len(sources))
     table = np.zeros((rounds, len(sources), 7), np.int64)
-    for number, phase in enumerate(program.phases):
+    for number, phase in enumerate(program.joined):
         rows = table[:, number]
         rows[:, :2] = number, 1
         if phase.source in shares:

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import ElementForm, PhaseSource, Reduction, ResultForm, UnitOrder
 from hw.arch.pcu import PcuInput, PcuProgram
 from hw.numeric.formats import bf16, fp32

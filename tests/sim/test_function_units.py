@@ -14,7 +14,8 @@ import tilewright as tw
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.arch.image import fingerprint
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import bf16, fp32

@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.lane_room import AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import (
     AuxiliaryUse,

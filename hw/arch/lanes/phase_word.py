@@ -98,6 +98,8 @@ class Fetched(enum.Enum, shape=3):
     ROW = 5
     #: int32 position of the element in its vector.
     POSITION = 6
+    #: Kept word of the element: word 0 as y, word 1 as z.
+    KEPT = 7
 
     @property
     def statistic(self) -> int | None:
@@ -164,7 +166,10 @@ FIXED_WORDS = {Operand.ZERO: 0, Operand.ONE: 0x3F80_0000, Operand.MINUS_ZERO: 0x
 
 
 class Reduction(enum.Enum, shape=3):
-    """Change of a statistic by the results of a phase, one after another in each position."""
+    """Change of a statistic by the results of a phase, one after another in each position.
+
+    Or what an element of the phases joined to it finds as kept words (`LanePhase`).
+    """
 
     #: No change.
     NONE = 0
@@ -176,6 +181,20 @@ class Reduction(enum.Enum, shape=3):
     MAXIMUM = 3
     #: Minimum in fp32 from infinity on, over the packet.
     MINIMUM = 4
+    #: The result is a kept word of the element; `statistic` is the word's number.
+    KEEP = 5
+    #: x is kept word 0, and the result kept word 1.
+    KEEP_BOTH = 6
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it leaves kept words, and no statistic changes."""
+        return self in (Reduction.KEEP, Reduction.KEEP_BOTH)
+
+    @property
+    def changes(self) -> bool:
+        """Whether a statistic changes."""
+        return self is not Reduction.NONE and not self.keeps
 
 
 class ResultForm(enum.Enum, shape=2):

@@ -12,7 +12,8 @@ from amaranth.lib import enum
 from hw.arch.checks import refusal
 from hw.arch.lanes.key_mask import KeyMask, key_mask_layout
 from hw.arch.lanes.lane_function import LaneFunction
-from hw.arch.lanes.lane_program import LanePhase, lane_word
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import lane_word
 from hw.arch.lanes.phase_word import (
     Fetched,
     Operand,

@@ -7,7 +7,8 @@ import pytest
 
 from hw.arch.errors import BadInputError
 from hw.arch.lanes.key_mask import KeyMask
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuProgram

@@ -8,7 +8,8 @@ from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import Operand, PhaseSource, ResultForm, UnitOrder
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram

@@ -1,6 +1,7 @@
 """Softmax over the vectors of a packet that comes three times, as a program of the lanes."""
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import (
     ElementForm,
     Fetched,

@@ -8,7 +8,8 @@ import pytest
 
 from hw.arch.config import PcuConfig
 from hw.arch.errors import BadInputError
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.words.pcu_word import format_modes, pcu_layout

@@ -8,7 +8,8 @@ import pytest
 
 from gen.verilog import emit
 from hw.arch.errors import BadInputError
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import (
     AuxiliaryUse,
     ElementForm,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hw.arch.config import ChipConfig, PcuConfig
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import AuxiliaryUse, Fetched, PhaseSource, ResultForm
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.words.pcu_word import pcu_layout

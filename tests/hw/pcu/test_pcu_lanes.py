@@ -7,7 +7,8 @@ from gen.verilog import emit
 from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, counter_numbers
 from hw.arch.errors import HangError
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import Operand, PhaseSource, ResultForm, UnitOrder
 from hw.arch.pcu import PcuInput, PcuProgram
 from hw.arch.unit_kind import PCU

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hw.arch.config import named
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import (
     AuxiliaryUse,
     Fetched,

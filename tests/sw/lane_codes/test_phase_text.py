@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import Fetched, Operand, PhaseSource, Reduction, ResultForm, UnitOrder
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.function_codes import SpecialFunction
