@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.lanes.lane_function import LaneFunction
+from hw.arch.lanes.lane_room import kept_groups
 from hw.arch.lanes.phase_word import (
     PHASES,
     AuxiliaryUse,
@@ -22,9 +23,12 @@ from hw.arch.lanes.phase_word import (
     phase_layout,
 )
 from hw.lib.component import Component
+from hw.pcu.kept_words import KeptWords, keeps_words, reads_kept
 from hw.pcu.statistics import Statistics
 
 __all__ = ["LaneIssue", "step_layout"]
+
+_RUNNING = (Reduction.SUM, Reduction.MAXIMUM, Reduction.MINIMUM)
 
 
 def step_layout(*, width_bits: int, lanes: int) -> data.StructLayout:
@@ -32,13 +36,22 @@ def step_layout(*, width_bits: int, lanes: int) -> data.StructLayout:
 
     ``group`` is its number in the vector of the source, ``position`` in the vector of results,
     which ``end`` completes with the marks ``last`` and ``final``. ``restart`` is the mark `final`
-    of the source's vector, with all of its groups.
+    of the source's vector, with all of its groups. ``kept`` is the group's number in its strip.
     """
     groups = range(width_bits // 8 // lanes)
+    strip = range(kept_groups(width_bits=width_bits, lanes=lanes))
     return data.StructLayout(
-        {"group": groups, "position": groups}
+        {"group": groups, "position": groups, "kept": strip}
         | dict.fromkeys(("first", "end", "last", "final", "restart"), 1)
     )
+
+
+class _Ends(NamedTuple):
+    """Whether the group that is issued is the last of its vector, of its packet, of its phase."""
+
+    vector: Signal
+    packet: Signal
+    phase: Signal
 
 
 class LaneIssue(Component):
@@ -49,6 +62,11 @@ class LaneIssue(Component):
     one before it have left the lanes, or at once if it may (`LanePhase.follows`); with a single
     phase packets follow without a pause. Groups of a running sum or extreme are issued
     `Statistics.step_cycles` apart.
+
+    A phase that keeps words ends with a strip of its packet, and so do those that continue it, by
+    the same groups and without vectors of the source. Behind the last of them the first one takes
+    the next strip of the packet. A phase that continues another one follows at once only behind a
+    strip of as many groups as a kept word takes until it can be read.
 
     Parameters
     ----------
@@ -123,6 +141,8 @@ class LaneIssue(Component):
         self._latency = latency
         # Until results are in the statistics.
         self._cycles = latency + Statistics.step_cycles
+        # From a group's issue until its kept words can be read.
+        self._kept_cycles = latency + KeptWords.latency
         super().__init__(
             {
                 "i_program": In(lane_layout(len(functions))),
@@ -157,27 +177,34 @@ class LaneIssue(Component):
         sends = Value.cast(phase.result) != ResultForm.NONE.value
         begins = sends & ~step.position.any()
         from_statistics = Value.cast(phase.source) == PhaseSource.STATISTICS.value
+        keeps, continues = Signal(), Signal()
+        given = from_statistics | continues
         ready, room = Signal(), Signal()
         m.d.comb += [
+            keeps.eq(keeps_words(phase)),
+            continues.eq(reads_kept(phase)),
             self.o_pause.eq(~running | (pause != 0)),
-            ready.eq(~self.o_pause & (self.i_valid | from_statistics) & (self.i_auxiliary | ~uses)),
+            ready.eq(~self.o_pause & (self.i_valid | given) & (self.i_auxiliary | ~uses)),
             room.eq(self.i_room | ~begins),
             self.o_valid.eq(ready & room),
             self.o_wait_room.eq(ready & ~room),
             self.o_reserve.eq(self.o_valid & begins),
         ]
-        last_group, packet_ends = Signal(), Signal()
+        ends = _Ends(
+            Signal(name="last_group"), Signal(name="packet_ends"), Signal(name="phase_ends")
+        )
         size = Mux(from_statistics, ElementForm.BF16.value, Value.cast(phase.form))
-        self._count_source(m, size, last_group, packet_ends, from_statistics)
-        self._count_results(m, sends, packet_ends)
-        self._count_auxiliary(m, uses, last_group, packet_ends)
-        self._advance(m, running, packet_ends)
+        self._count_source(m, size, keeps, ends)
+        over = self._count_strip(m, keeps, continues, ends)
+        self._count_results(m, sends, ends)
+        self._count_auxiliary(m, uses, ends)
+        self._advance(m, running, ends.phase, continues & ~keeps & ~over)
+        m.d.comb += self.o_take.eq(ends.vector & ~given)
         with m.If(pause != 0):
             m.d.sync += pause.eq(pause - 1)
         reduction = Value.cast(phase.reduction)
-        with m.If(last_group & (reduction != Reduction.NONE.value)):
-            with m.If(reduction != Reduction.REPLACE.value):
-                m.d.sync += pause.eq(self._by_form(size, self._idle))
+        with m.If(ends.vector & Cat(reduction == each.value for each in _RUNNING).any()):
+            m.d.sync += pause.eq(self._by_form(size, self._idle))
         return m
 
     def _groups(self, per_word: int) -> int:
@@ -192,37 +219,58 @@ class LaneIssue(Component):
         """Constant by the form of elements, a function of their number in a word."""
         return Mux(code[1], of(4), Mux(code[0], of(2), of(1)))
 
-    def _count_source(
-        self,
-        m: Module,
-        size: Value,
-        last_group: Signal,
-        packet_ends: Signal,
-        from_statistics: Value,
-    ) -> None:
-        """Groups of a vector, and vectors of a packet."""
+    def _count_source(self, m: Module, size: Value, keeps: Signal, ends: _Ends) -> None:
+        """Groups of a vector, and vectors of a packet; behind a phase that keeps words, again."""
         step: Any = self.o_step
         group = Signal.like(step.group)
-        first = Signal(init=1)
-        row = Signal(16)
+        first, strip_first = Signal(init=1), Signal(init=1)
+        row, strip_row = Signal(16), Signal(16)
         is_last = group == self._by_form(size, lambda per_word: self._groups(per_word) - 1)
         m.d.comb += [
             step.group.eq(group),
             step.first.eq(first),
             self.o_row.eq(row),
-            last_group.eq(self.o_valid & is_last),
-            packet_ends.eq(last_group & (self.i_last | from_statistics)),
-            self.o_take.eq(last_group & ~from_statistics),
-            step.last.eq(packet_ends),
-            step.final.eq(packet_ends & self.i_final & ~from_statistics),
-            step.restart.eq(self.i_final),
+            ends.vector.eq(self.o_valid & is_last),
         ]
         with m.If(self.o_valid):
             m.d.sync += group.eq(Mux(is_last, 0, group + 1))
-        with m.If(last_group):
-            m.d.sync += [first.eq(packet_ends), row.eq(Mux(packet_ends, 0, row + 1))]
+        ahead = Mux(ends.packet, 0, row + 1)[: len(row)]
+        with m.If(ends.vector):
+            m.d.sync += [first.eq(ends.packet), row.eq(ahead)]
+        with m.If(ends.phase):
+            with m.If(keeps):
+                m.d.sync += [first.eq(strip_first), row.eq(strip_row)]
+            with m.Else():
+                m.d.sync += [strip_first.eq(ends.packet), strip_row.eq(ahead)]
 
-    def _count_results(self, m: Module, sends: Value, packet_ends: Signal) -> None:
+    def _count_strip(self, m: Module, keeps: Signal, continues: Signal, ends: _Ends) -> Signal:
+        """Groups of a strip, ends of phases and of packets; whether the strip has ended its packet.
+
+        What the first phase of a strip has found is that of the phases that continue it.
+        """
+        phase: Any = self.o_phase
+        step: Any = self.o_step
+        from_statistics = Value.cast(phase.source) == PhaseSource.STATISTICS.value
+        kept, last_kept = Signal.like(step.kept), Signal.like(step.kept)
+        over, final = Signal(), Signal()
+        is_end = Mux(continues, over, self.i_last | from_statistics)
+        is_final = Mux(continues, final, self.i_final)
+        is_last = Mux(continues, kept == last_kept, is_end | (keeps & kept.all()))
+        m.d.comb += [
+            step.kept.eq(kept),
+            ends.phase.eq(ends.vector & is_last),
+            ends.packet.eq(ends.phase & is_end),
+            step.last.eq(ends.packet),
+            step.final.eq(ends.packet & is_final & ~from_statistics),
+            step.restart.eq(is_final),
+        ]
+        with m.If(self.o_valid):
+            m.d.sync += kept.eq(Mux(ends.phase, 0, kept + 1))
+        with m.If(ends.phase & ~continues):
+            m.d.sync += [last_kept.eq(kept), over.eq(is_end), final.eq(is_final)]
+        return over
+
+    def _count_results(self, m: Module, sends: Value, ends: _Ends) -> None:
         """Groups of a vector of results."""
         phase: Any = self.o_phase
         step: Any = self.o_step
@@ -230,13 +278,11 @@ class LaneIssue(Component):
         form = Value.cast(phase.result)
         words, shorts, bytes_ = (self._groups(each) - 1 for each in (1, 2, 4))
         full = position == Mux(form[1], Mux(form[0], bytes_, shorts), words)
-        m.d.comb += [step.position.eq(position), step.end.eq(full | packet_ends)]
+        m.d.comb += [step.position.eq(position), step.end.eq(full | ends.packet)]
         with m.If(self.o_valid & sends):
             m.d.sync += position.eq(Mux(step.end, 0, position + 1))
 
-    def _count_auxiliary(
-        self, m: Module, uses: Value, last_group: Signal, packet_ends: Signal
-    ) -> None:
+    def _count_auxiliary(self, m: Module, uses: Value, ends: _Ends) -> None:
         """Elements of a vector of the auxiliary stream."""
         phase: Any = self.o_phase
         use = phase.auxiliary
@@ -246,41 +292,56 @@ class LaneIssue(Component):
             with m.Case(AuxiliaryUse.VECTOR.value):
                 m.d.comb += amount.eq(Mux(self.o_valid, self._lanes, 0))
             with m.Case(AuxiliaryUse.SPREAD.value):
-                m.d.comb += amount.eq(Mux(last_group, 1, 0))
+                m.d.comb += amount.eq(Mux(ends.vector, 1, 0))
             with m.Case(AuxiliaryUse.SPREAD_PAIR.value):
-                m.d.comb += amount.eq(Mux(last_group, 2, 0))
+                m.d.comb += amount.eq(Mux(ends.vector, 2, 0))
         following = element + amount
         size = self._by_form(
             Value.cast(phase.auxiliary_form), lambda per_word: self._words * per_word
         )
-        ends = packet_ends | (following == size)
+        complete = ends.packet | (following == size)
         held = Value.cast(use) == AuxiliaryUse.HELD.value
         step: Any = self.o_step
         m.d.comb += [
-            self.o_take_auxiliary.eq(uses & ends),
+            self.o_take_auxiliary.eq(uses & complete),
             self.o_element.eq(Mux(held, step.group * self._lanes, element)),
         ]
-        m.d.sync += element.eq(Mux(ends, 0, following))
+        # Phases beside the one that uses the stream leave its element alone.
+        with m.If(uses):
+            m.d.sync += element.eq(Mux(complete, 0, following))
 
-    def _advance(self, m: Module, running: Signal, packet_ends: Signal) -> None:
-        """Phase after phase: when the lanes are empty, or at once if that is right."""
+    def _advance(self, m: Module, running: Signal, phase_ends: Signal, returns: Value) -> None:
+        """Phase after phase: when the lanes are empty, or at once if that is right.
+
+        A phase that ``returns`` is the last one of a strip that does not end its packet.
+        """
         program: Any = self.i_program
         phases: Any = self.o_phases
         step: Any = self.o_step
         number = self.o_number
+        # Numbers of the phase that is issued, of the one behind it, and of its strip's first one.
+        own, behind, first = (
+            Signal(range(PHASES), name=each) for each in ("own", "behind", "first")
+        )
         coming = Signal(range(PHASES))
-        is_first = Signal()
+        m.d.comb += coming.eq(Mux(returns, first, behind))
+        with m.If(~reads_kept(self.o_phase)):
+            m.d.sync += first.eq(own)
         wait = Signal(range(self._cycles))
         # The other phase is the one that comes, once elements of the one before have left.
         leaving = Signal(range(self._latency))
         ready, loads = Signal(), Signal()
-        starts = is_first & step.first & ~step.group.any()
+        starts = (own == 0) & step.first & ~step.group.any()
         m.d.comb += [
             self.o_phase.eq(Mux(number, phases[1], phases[0])),
             self.o_idle.eq(running & starts & ~self.i_valid),
         ]
         other: Any = data.View(self._phase, Mux(number, phases[0], phases[1]))
-        follows = ready & _follows(self.o_phase, other)
+        # The last kept word of as many groups can be read when those of the next phase are issued.
+        is_long = Signal()
+        with m.If(self.o_valid & (step.kept == self._kept_cycles - 2)):
+            m.d.sync += is_long.eq(1)
+        follows = ready & (is_long | ~keeps_words(self.o_phase)) & _follows(self.o_phase, other)
         for each in range(2):
             is_own = number == each
             with m.If(Mux(is_own, loads, ~loads & (leaving == 0))):
@@ -297,7 +358,7 @@ class LaneIssue(Component):
                     m.next = "RUN"
             with m.State("RUN"):
                 m.d.comb += running.eq(1)
-                with m.If(packet_ends & (program.count != 1)):
+                with m.If(phase_ends & (program.count != 1)):
                     m.d.comb += changes.eq(follows)
                     # The next state but one loads the phase, and a cycle later it runs.
                     m.d.sync += wait.eq(self._cycles - 3)
@@ -314,15 +375,16 @@ class LaneIssue(Component):
             m.d.sync += [number.eq(~number), leaving.eq(self._latency - 1)]
         with m.If(begins | changes):
             m.d.sync += [
-                is_first.eq(coming == 0),
-                coming.eq(Mux(coming + 1 == program.count, 0, coming + 1)),
+                own.eq(coming),
+                behind.eq(Mux(coming + 1 == program.count, 0, coming + 1)),
                 ready.eq(0),
+                is_long.eq(0),
             ]
 
 
 def _follows(before: Any, phase: Any) -> Value:
     """Whether a phase may follow another at once (`LanePhase.follows`)."""
-    changes_none = Value.cast(before.reduction) == Reduction.NONE.value
+    changes_none = (Value.cast(before.reduction) == Reduction.NONE.value) | keeps_words(before)
     late, plain = UnitOrder.FMA_ALU_LATE.value, UnitOrder.FMA_SFU_ALU.value
     orders = (Value.cast(each.order) for each in (before, phase))
     times = [Mux(order == late, plain, order) for order in orders]

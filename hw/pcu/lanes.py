@@ -14,6 +14,7 @@ from hw.arch.lanes.lane_room import (
     ACTIVATION_ROOM,
     AUXILIARY_ROOM,
     ROUND_TRIP,
+    kept_groups,
     result_room,
 )
 from hw.arch.lanes.phase_word import (
@@ -21,6 +22,7 @@ from hw.arch.lanes.phase_word import (
     AuxiliaryUse,
     Fetched,
     PhaseSource,
+    Reduction,
     ResultForm,
     lane_layout,
 )
@@ -35,6 +37,7 @@ from hw.lib.fifo import Queue
 from hw.lib.mux_tree import chosen, numbered
 from hw.lib.stream import vector_layout, vector_signature
 from hw.pcu.element_group import element_group
+from hw.pcu.kept_words import WORDS, KeptWords, keeps_words
 from hw.pcu.lane import Lane, constant_layout, operand_constants
 from hw.pcu.lane_issue import LaneIssue
 from hw.pcu.overlapping_phases import OverlappingPhases
@@ -142,6 +145,7 @@ class Lanes(Component):
         issue = LaneIssue(width_bits=width, lanes=lanes, latency=_CYCLES, functions=units)
         phases = OverlappingPhases(units)
         statistics = Statistics(lanes=lanes, groups=width // 16 // lanes)
+        kept = KeptWords(lanes=lanes, groups=kept_groups(width_bits=width, lanes=lanes))
         depth = result_room(width_bits=width, lanes=lanes)
         packer = ResultPacker(width_bits=width, lanes=lanes, depth=depth)
         activation = Queue(vector_layout(width), depth=ACTIVATION_ROOM - 1)
@@ -156,6 +160,7 @@ class Lanes(Component):
         for name, part in parts.items():
             m.submodules[name] = ResetInserter(self.i_clear)(part)
         m.submodules.phases = phases
+        m.submodules.kept = kept
         wiring.connect(m, wiring.flipped(self.i_activation), activation.i_stream)
         wiring.connect(m, wiring.flipped(self.i_auxiliary), auxiliary.i_stream)
         wiring.connect(m, packer.o_stream, wiring.flipped(self.o_result))
@@ -167,6 +172,7 @@ class Lanes(Component):
             issue.i_room.eq(packer.o_room),
             packer.i_reserve.eq(issue.o_reserve),
             statistics.i_read_group.eq(step.group),
+            kept.i_read.eq(step.kept),
             phases.i_phases.eq(issue.o_phases),
             phases.i_number.eq(issue.o_number),
             phases.i_clear.eq(self.i_clear),
@@ -177,22 +183,31 @@ class Lanes(Component):
             self.o_activity.idle.eq(issue.o_idle),
         ]
         x = element_group(m, vector, phase.form, step.group, count=lanes, name="source")
-        y, z = self._fetched(m, issue, statistics, auxiliary)
+        y, z = self._fetched(m, issue, statistics, kept, auxiliary)
         constants: Any = Signal(constant_layout())
         for name, word in operand_constants(phases.o_lanes, self.config.constants).items():
             m.d.comb += constants[name].eq(word)
         results: list[Value] = []
+        xs: list[Value] = []
         for number in range(lanes):
             lane = Lane(self._function_bits, units)
             m.submodules[f"lane_{number}"] = shared(lane)
             m.d.comb += [lane.i_phase.eq(phases.o_lanes), lane.i_constants.eq(constants)]
+            xs.append(delayed(m, x[number], 1, name=f"x_{number}"))
             m.d.comb += [
-                lane.i_x.eq(delayed(m, x[number], 1, name=f"x_{number}")),
+                lane.i_x.eq(xs[number]),
                 lane.i_y.eq(y[number]),
                 lane.i_z.eq(z[number]),
             ]
             results.append(lane.o_result)
-        self._sink(m, issue, phases, statistics, packer, results)
+        keeps_x = Value.cast(phase.reduction) == Reduction.KEEP_BOTH.value
+        keeps_x = delayed(m, issue.o_valid & keeps_x, 1, name="keeps_x", reset=True)
+        m.d.comb += [
+            kept.i_keep_x.eq(keeps_x),
+            kept.i_x_group.eq(delayed(m, step.kept, 1, name="x_kept")),
+            kept.i_x.eq(Cat(*xs)),
+        ]
+        self._sink(m, issue, phases, statistics, kept, packer, results)
         return m
 
     def _takes_sums(self) -> Value:
@@ -228,7 +243,12 @@ class Lanes(Component):
         return vector
 
     def _fetched(
-        self, m: Module, issue: LaneIssue, statistics: Statistics, auxiliary: Queue
+        self,
+        m: Module,
+        issue: LaneIssue,
+        statistics: Statistics,
+        kept: KeptWords,
+        auxiliary: Queue,
     ) -> tuple[list[Value], list[Value]]:
         """Words y and z of the group's elements, a cycle after its issue."""
         phase: Any = issue.o_phase
@@ -263,14 +283,20 @@ class Lanes(Component):
                 Fetched.ROW: issue.o_row,
                 Fetched.POSITION: step.group * self._lanes + number,
             }
-            for name, found_words in zip(("y", "z"), found, strict=True):
+            # Words that a memory gives a cycle after the issue.
+            stored = {
+                Fetched.STATISTIC_0: [statistics.o_words[0][number]] * WORDS,
+                Fetched.STATISTIC_1: [statistics.o_words[1][number]] * WORDS,
+                Fetched.KEPT: [kept.o_words[0][number], kept.o_words[1][number]],
+            }
+            for place, (name, found_words) in enumerate(zip(("y", "z"), found, strict=True)):
                 code = Value.cast(phase[name])
                 word = chosen(code, {origin.value: word for origin, word in words.items()})
                 word = delayed(m, word[:32], 1, name=f"{name}_{number}")
-                for each, origin in enumerate((Fetched.STATISTIC_0, Fetched.STATISTIC_1)):
-                    known = statistics.o_words[each][number]
-                    is_known = f"{name}_is_statistic_{each}_{number}"
-                    word = Mux(delayed(m, code == origin.value, 1, name=is_known), known, word)
+                for origin, known in stored.items():
+                    is_known = f"{name}_is_{origin.name.lower()}_{number}"
+                    is_known = delayed(m, code == origin.value, 1, name=is_known)
+                    word = Mux(is_known, known[place], word)
                 found_words.append(named(m, f"{name}_chosen_{number}", word))
         return found
 
@@ -280,10 +306,11 @@ class Lanes(Component):
         issue: LaneIssue,
         phases: OverlappingPhases,
         statistics: Statistics,
+        kept: KeptWords,
         packer: ResultPacker,
         results: list[Value],
     ) -> None:
-        """Results of a group into statistics and vectors, with the step that came with it."""
+        """Results of a group, with its step: into statistics, kept words and vectors."""
         phase: Any = phases.o_results
         valid = Signal(_CYCLES, name="under_way")
         m.d.sync += valid.eq(Mux(self.i_clear, 0, Cat(issue.o_valid, valid)))
@@ -291,7 +318,9 @@ class Lanes(Component):
         m.submodules.steps = steps
         coming: Any = data.View(issue.o_step.shape(), steps.o_data)
         step: Any = delayed(m, coming, 1, name="step")
-        reduces = Value.cast(phase.reduction).any()
+        keeps = keeps_words(phase)
+        reduces = Value.cast(phase.reduction).any() & ~keeps
+        both = Value.cast(phase.reduction) == Reduction.KEEP_BOTH.value
         sends = Value.cast(phase.result) != ResultForm.NONE.value
         ends = ~(self.i_scores & (Value.cast(phase.result) == ResultForm.INT8.value))
         m.d.comb += [
@@ -302,11 +331,16 @@ class Lanes(Component):
             packer.i_unsigned.eq(self.i_scores),
             statistics.i_change.eq(valid[-1] & reduces),
             statistics.i_next_group.eq(coming.group),
+            statistics.i_next_statistic.eq(phases.o_next_statistic),
             statistics.i_group.eq(step.group),
             statistics.i_reduction.eq(phase.reduction),
             statistics.i_statistic.eq(phase.statistic),
             statistics.i_first.eq(step.first),
             statistics.i_results.eq(Cat(*results)),
+            kept.i_keep[0].eq(valid[-1] & keeps & ~both & ~phase.statistic),
+            kept.i_keep[1].eq(valid[-1] & keeps & (both | phase.statistic)),
+            kept.i_group.eq(step.kept),
+            kept.i_results.eq(Cat(*results)),
             packer.i_valid.eq(valid[-1] & sends),
             packer.i_results.eq(Cat(*results)),
             packer.i_form.eq(phase.result),

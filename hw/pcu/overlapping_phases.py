@@ -9,7 +9,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.lanes.lane_function import LaneFunction
-from hw.arch.lanes.phase_word import UnitOrder, phase_layout
+from hw.arch.lanes.phase_word import STATISTICS, UnitOrder, phase_layout
 from hw.lib.component import Component
 from hw.lib.mux_tree import chosen_narrowly
 from hw.pcu.lane import Lane, unit_start
@@ -50,6 +50,8 @@ class OverlappingPhases(Component):
         Fields of units, each of the phase whose element reaches the unit.
     o_results : ``Out(phase_layout(len(functions)))``
         Fields of results, of the phase whose results come.
+    o_next_statistic : ``Out(1)``
+        Statistic of the phase whose results come in the next cycle.
     """
 
     #: Cycles from the issue of a group to its results.
@@ -60,6 +62,7 @@ class OverlappingPhases(Component):
     i_clear: Signal
     o_lanes: data.View[data.StructLayout]
     o_results: data.View[data.StructLayout]
+    o_next_statistic: Signal
 
     def __init__(self, functions: tuple[LaneFunction, ...] = ()) -> None:
         phase = phase_layout(len(functions))
@@ -70,6 +73,7 @@ class OverlappingPhases(Component):
                 "i_clear": In(1),
                 "o_lanes": Out(phase),
                 "o_results": Out(phase),
+                "o_next_statistic": Out(range(STATISTICS)),
             }
         )
 
@@ -93,4 +97,6 @@ class OverlappingPhases(Component):
             m.d.comb += number.eq(chosen_narrowly(order, starts))
             select(self.o_lanes, number, names)
         select(self.o_results, taps[-1], _OF_RESULTS)
+        statistics = (Value.cast(phases[each].statistic) for each in (1, 0))
+        m.d.comb += self.o_next_statistic.eq(Mux(taps[-2], *statistics))
         return m

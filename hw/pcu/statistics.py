@@ -49,8 +49,8 @@ class Statistics(Component):
         Number of a group, and its words in the next cycle, by statistic and lane.
     i_change, i_group : ``In(1)``, ``In(range(groups))``
         The results change a group in this cycle.
-    i_next_group : ``In(range(groups))``
-        Group that a change in the next cycle is for.
+    i_next_group, i_next_statistic : ``In(range(groups))``, ``In(1)``
+        Group that a change in the next cycle is for, and the number of its statistic.
     i_reduction, i_statistic : ``In(Reduction)``, ``In(1)``
         Change, and number of the statistic; they stay while changes are under way.
     i_first : ``In(1)``
@@ -70,6 +70,7 @@ class Statistics(Component):
     i_change: Signal
     i_group: Signal
     i_next_group: Signal
+    i_next_statistic: Signal
     i_reduction: Signal
     i_statistic: Signal
     i_first: Signal
@@ -88,6 +89,7 @@ class Statistics(Component):
                 "i_change": In(1),
                 "i_group": In(range(groups)),
                 "i_next_group": In(range(groups)),
+                "i_next_statistic": In(range(STATISTICS)),
                 "i_reduction": In(Reduction),
                 "i_statistic": In(range(STATISTICS)),
                 "i_first": In(1),
@@ -137,7 +139,7 @@ class Statistics(Component):
         )
         past, latest = Signal(), Signal.like(changed, reset_less=True)
         m.d.comb += [
-            again.addr.eq(Cat(self.i_next_group, statistic)),
+            again.addr.eq(Cat(self.i_next_group, self.i_next_statistic)),
             old.eq(Mux(past, latest, again.data)),
         ]
         m.d.sync += [past.eq(write & (group == self.i_next_group)), latest.eq(changed)]

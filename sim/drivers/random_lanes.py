@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.joined_phases import JoinedPhases
 from hw.arch.lanes.lane_function import LaneFunction
 from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
@@ -32,6 +33,8 @@ __all__ = ["STREAMS", "random_program", "random_streams", "stream_payloads", "wo
 #: Sources of a phase that are streams.
 STREAMS = (PhaseSource.ACTIVATION, PhaseSource.AUXILIARY, PhaseSource.ACCUMULATORS)
 _UNCONSTANT = (Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS)
+#: Words of a packet of joined phases that may be long: more than a strip of a few lanes.
+_LONG = 150
 
 T = TypeVar("T")
 
@@ -42,8 +45,13 @@ def _random_phase(
     sources: Collection[PhaseSource],
     orders: Collection[UnitOrder],
     functions: tuple[LaneFunction, ...],
+    before: Sequence[LanePhase] = (),
+    keeps: bool = False,
 ) -> LanePhase:
-    """A phase that a lane can run, reading only the statistics that are changed before it."""
+    """A phase that a lane can run, reading only the statistics that are changed before it.
+
+    It continues the phases ``before`` it, if there are some, and may be continued if it ``keeps``.
+    """
 
     def one(kinds: Iterable[T]) -> T:
         listed = list(kinds)
@@ -51,25 +59,36 @@ def _random_phase(
 
     def operands(count: int, first: bool, constant: bool = True) -> tuple[Operand, ...]:
         bad = {Operand.PREVIOUS} if first else set()
-        if source is PhaseSource.STATISTICS:
+        if before or source is PhaseSource.STATISTICS:
             bad.add(Operand.X)
         kinds = Operand if constant else _UNCONSTANT
         return tuple(one(each for each in kinds if each not in bad) for _ in range(count))
 
     plain = len(orders) < len(UnitOrder)
+    readable = [each for each in Fetched if each.statistic is None or each.statistic in changed]
+    readable.remove(Fetched.KEPT)
+    joined = bool(before) or keeps
+    words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
     while True:
-        source = one([*sources, PhaseSource.STATISTICS] if changed else sources)
-        readable = [each for each in Fetched if each.statistic is None or each.statistic in changed]
+        source = one(sources if joined or not changed else [*sources, PhaseSource.STATISTICS])
+        form = ElementForm.WORD if source in words else one(ElementForm)
         fetched = [one(readable), one(readable)]
+        if before:
+            source, form = before[0].source, before[0].form
+            fetched[rng.integers(2)] = Fetched.KEPT
+            if rng.integers(2):
+                fetched = [Fetched.KEPT] * 2
         uses = [each for each in AuxiliaryUse if each is not AuxiliaryUse.NONE]
         takes = Fetched.AUXILIARY in fetched
-        words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
         order = one(orders)
         first = order.units[0]
-        reduction = Reduction.NONE if plain and rng.integers(2) else one(Reduction)
+        reduction = one(each for each in Reduction if each.keeps == keeps)
+        if plain and not keeps and rng.integers(2):
+            reduction = Reduction.NONE
+        numbered = reduction not in (Reduction.NONE, Reduction.KEEP_BOTH)
         values: dict[str, Any] = {
             "source": source,
-            "form": ElementForm.WORD if source in words else one(ElementForm),
+            "form": form,
             "auxiliary": one(uses) if takes else AuxiliaryUse.NONE,
             "auxiliary_form": one(ElementForm) if takes else ElementForm.WORD,
             "y": fetched[0],
@@ -83,13 +102,35 @@ def _random_phase(
             "function": one((*SpecialFunction, *functions)),
             "argument": operands(1, first == "sfu", False)[0],
             "reduction": reduction,
-            "statistic": int(rng.integers(2)) if reduction is not Reduction.NONE else 0,
-            "result": one(ResultForm),
+            "statistic": int(rng.integers(2)) if numbered else 0,
+            "result": ResultForm.NONE if keeps else one(ResultForm),
         }
         try:
             return LanePhase(**values)
         except BadInputError:
             continue
+
+
+def _random_join(
+    rng: np.random.Generator,
+    changed: Collection[int],
+    sources: Collection[PhaseSource],
+    orders: Collection[UnitOrder],
+    functions: tuple[LaneFunction, ...],
+    count: int,
+) -> tuple[LanePhase, ...]:
+    """So many phases that can be joined, and read no statistic that they change; or one phase."""
+    while True:
+        phases: list[LanePhase] = []
+        for number in range(1, count + 1):
+            keeps = number < count
+            phases.append(_random_phase(rng, changed, sources, orders, functions, phases, keeps))
+        try:
+            joined = JoinedPhases(tuple(phases))
+        except BadInputError:
+            continue
+        if count == 1 or not joined.reduction.changes or joined.statistic not in joined.statistics:
+            return joined.phases
 
 
 def random_program(
@@ -99,7 +140,8 @@ def random_program(
 ) -> LaneProgram:
     """A program of one to six phases, most of whose statistics are read again.
 
-    In half of the programs phases have the same times, so that some follow others at once.
+    In half of the programs phases have the same times, so that some follow others at once. In a
+    third of them there are joined phases.
 
     Parameters
     ----------
@@ -114,9 +156,12 @@ def random_program(
         changed: set[int] = set()
         times = UnitOrder(int(rng.integers(len(UnitOrder)))).times if rng.integers(2) else None
         orders = [each for each in UnitOrder if times in (None, each.times)]
-        for _ in range(rng.integers(1, PHASES + 1)):
-            phases.append(_random_phase(rng, changed, sources, orders, functions))
-            if phases[-1].reduction is not Reduction.NONE:
+        joins = rng.integers(3) == 0
+        count = int(rng.integers(1 + joins, PHASES + 1))
+        while len(phases) < count:
+            size = min(int(rng.integers(1, 5)), count - len(phases)) if joins else 1
+            phases += _random_join(rng, changed, sources, orders, functions, size)
+            if phases[-1].reduction.changes:
                 changed.add(phases[-1].statistic)
         constants = tuple(int(each) for each in words_of(rng, 4))
         try:
@@ -150,7 +195,10 @@ def random_streams(
     rounds: int,
     longest: int = 6,
 ) -> dict[PhaseSource, VectorStream]:
-    """Streams for so many rounds of the phases; packets have 1 to ``longest`` vectors."""
+    """Streams for so many rounds of the phases; packets have 1 to ``longest`` vectors.
+
+    Some packets of streams for joined phases are longer than that, and than a strip.
+    """
     words = width_bits // 32
     model = LaneModel(program, width_bits=width_bits, function_bits=16)
     lengths: dict[PhaseSource, list[tuple[int, bool]]] = {source: [] for source in STREAMS}
@@ -158,7 +206,9 @@ def random_streams(
         for phase in program.joined:
             count = 1
             if phase.source is not PhaseSource.STATISTICS:
-                count = int(rng.integers(1, longest + 1))
+                is_long = len(phase.phases) > 1 and phase.source is not PhaseSource.ACCUMULATORS
+                most = _LONG // phase.elements_per_word if is_long and not rng.integers(4) else 0
+                count = int(rng.integers(1, max(most, longest) + 1))
                 lengths[phase.source].append((count, True))
             beside = model.auxiliary_vectors(phase, count)
             if beside:

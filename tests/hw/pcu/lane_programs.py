@@ -1,7 +1,9 @@
 """Runs of lane programs on native models of lanes and of PCUs, compared with numpy."""
 
+import numpy as np
+
 from hw.arch.lanes.phase_word import PhaseSource
-from hw.numeric.lane_model import LaneModel
+from hw.numeric.lane_model import LaneModel, VectorStream
 from sim.drivers.random_lanes import (
     random_program,
     random_streams,
@@ -11,8 +13,10 @@ from sim.drivers.random_lanes import stream_payloads as payloads
 
 __all__ = [
     "PORTS",
+    "busy_cycles",
     "check_case",
     "check_program",
+    "packets",
     "payloads",
     "random_program",
     "random_streams",
@@ -61,6 +65,31 @@ def check_program(model, prefix, sizes, program, rng, functions=(), **lengths):
     )
     got = crossed[f"{prefix}_o_result"].words
     assert (got == payloads(expected)).all(), program
+
+
+def packets(rng, count, length, words):
+    """A stream of so many packets."""
+    last = np.tile(np.arange(length) == length - 1, count)
+    return VectorStream(words_of(rng, count * length * words).reshape(-1, words), last, last)
+
+
+def busy_cycles(model, name, program, stream, sizes):
+    """Cycles that an activation stream takes behind another one like it."""
+    width, _, bits = sizes
+    found = []
+    for count in (1, 2):
+        streams = {
+            PhaseSource.ACTIVATION: VectorStream(
+                *(np.concatenate([each] * count) for each in stream)
+            )
+        }
+        expected = LaneModel(program, width_bits=width, function_bits=bits).run(streams)
+        results = len(expected.words)
+        crossed = run_lanes(model, name, program, streams, results, stalls=(0, 0), seed=1)
+        taken = crossed[f"{name}_o_result"]
+        assert (taken.words == payloads(expected)).all()
+        found.append(taken.last_cycle - crossed[f"{name}_i_activation"].first_cycle)
+    return found[1] - found[0]
 
 
 def run_case(model, prefix, lanes, case, *, seed, stalls=None, **options):

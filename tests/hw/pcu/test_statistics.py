@@ -36,6 +36,7 @@ def test_changes_follow_one_another_and_a_reset_leaves_zeros(seed):
             assert await read(ctx) == expected
             ctx.set(dut.i_reduction, reduction)
             ctx.set(dut.i_statistic, number)
+            ctx.set(dut.i_next_statistic, number)
             free = dict.fromkeys(range(GROUPS - 1), -9)
             chosen = None
             for cycle in range(120):
