@@ -11,6 +11,7 @@ from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import MERGED
+from sw.lane_codes.joined_codes import cycles_per_group
 from sw.passes.fit import Fit, a_shares, b_shares, column_parts, pieces
 from sw.passes.plan import Plan, fewest_rows, load_streams, spread
 
@@ -152,13 +153,14 @@ def _shares(
     else:
         c_box = _box(plan, stored)
     # Whole packets are merged one after the other, at two inputs if there are more than one takes.
-    own = plan.held_rows * plan.drain_cycles
+    own: float = plan.held_rows * plan.drain_cycles
     merged = ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
     if not plan.cut:
         own *= merged
     if product.epilogue is not None and product.epilogue.chain:
         # One chain takes the sums of all PCUs that are merged.
-        own = max(own, merged * plan.held_rows * plan.lane_cycles)
+        chain = max(cycles_per_group(each, config) for each in product.epilogue.chain)
+        own = max(own, merged * plan.held_rows * plan.lane_cycles * chain)
     return _Shares(
         groups=groups,
         a=box_cycles(config, product.fmt, *a_box),

@@ -1,7 +1,7 @@
 """Epilogue of a matrix product: element math on the sums before they are stored, as lane programs.
 
 The first program may run in the PCUs of the product and take the sums as they leave. Others follow
-as a chain of PCUs, one phase each.
+as a chain of PCUs. Each has a program of one phase or of joined ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _Coded = Callable[
 
 @dataclasses.dataclass(frozen=True)
 class Epilogue:
-    """Lane programs of an epilogue, of one phase each, with columns of the product on the lanes.
+    """Lane programs of an epilogue, with columns of the product on the lanes.
+
+    Each is of one phase or of joined ones.
 
     The columns are those of the product that is computed: rows of the result, if it is that of the
     transposes.
@@ -68,8 +70,11 @@ class Epilogue:
         """Program of the lanes of a PCU of the product."""
         if self.first is None:
             return None
-        phase = dataclasses.replace(self.first.phases[0].phase, source=PhaseSource.ACCUMULATORS)
-        return LaneProgram((phase,), self.first.constants)
+        phases = (
+            dataclasses.replace(each.phase, source=PhaseSource.ACCUMULATORS)
+            for each in self.first.phases
+        )
+        return LaneProgram(tuple(phases), self.first.constants)
 
     @property
     def sent(self) -> tuple[str, Format]:
@@ -77,8 +82,7 @@ class Epilogue:
         if self.first is None:
             takers = (code for code in self.chain if self.sums in code.formats)
             return self.sums, next(takers).formats[self.sums]
-        value = self.first.phases[0].result
-        assert value is not None
+        value = self.first.result
         return value, self.first.formats[value]
 
     def _taken(self, use: AuxiliaryUse) -> tuple[str, ...]:

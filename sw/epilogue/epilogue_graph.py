@@ -98,10 +98,9 @@ class EpilogueGraph:
         """Sockets of a port's chain that take a value."""
         found = []
         for index, code in enumerate(self.epilogue.chain):
-            phase = code.phases[0]
             for port, taken in (
-                (PcuInput.ACTIVATION, phase.source),
-                (PcuInput.AUXILIARY, phase.auxiliary),
+                (PcuInput.ACTIVATION, code.source),
+                (PcuInput.AUXILIARY, code.auxiliary),
             ):
                 if taken == value:
                     found.append(Socket(_chain(collector, number, index), port))
@@ -111,7 +110,7 @@ class EpilogueGraph:
         """PCUs whose results one port of a result writer takes, their chain, and their tiles."""
         units = collector.pcus(number)
         first = self.epilogue.first
-        auxiliary = first.phases[0].auxiliary if first else None
+        auxiliary = first.auxiliary if first else None
         for place, (group, column) in enumerate(units):
             taken = FilterProgram()
             if auxiliary in self.epilogue.tiles:
@@ -150,8 +149,7 @@ class EpilogueGraph:
         """PCU of a chain."""
         name = _chain(collector, number, index)
         self.stages[name] = Lanes(PcuProgram(lanes=code.program))
-        made = code.phases[0].result
-        assert made is not None
+        made = code.result
         if made != self.epilogue.result:
             sinks = self._takers(collector, number, made)
             self._join(f"{name}_results", [Socket(name, PcuOutput.RESULT)], sinks)
@@ -187,7 +185,7 @@ class EpilogueGraph:
         """Buffers of a vector along the columns."""
         plan, form = self.plan, self.epilogue.inputs[value].type.format
         first = self.epilogue.first
-        if first and first.phases[0].auxiliary == value:
+        if first and first.auxiliary == value:
             name = vector_name(value)
             self._vector_hold(name, form, vector_walk(plan, form, (0, plan.col_par)))
             sinks = [Socket(each, PcuInput.AUXILIARY) for each in self.pcus.values()]

@@ -76,6 +76,18 @@ class LaneCode:
         return next(each.source for each in self.phases if each.source is not None)
 
     @property
+    def auxiliary(self) -> str | None:
+        """Value beside the packets, where there is one: phases that are joined take one at most."""
+        return next((each.auxiliary for each in self.phases if each.auxiliary is not None), None)
+
+    @property
+    def result(self) -> str:
+        """Value that the last phase sends."""
+        value = self.phases[-1].result
+        assert value is not None
+        return value
+
+    @property
     def packet_phases(self) -> int:
         """Phases that take a packet: each element of the source passes the lanes so often."""
         return sum(each.phase.source is not PhaseSource.STATISTICS for each in self.phases)

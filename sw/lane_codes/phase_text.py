@@ -57,14 +57,19 @@ def phases_text(program: LaneProgram) -> list[str]:
     """A formula for each phase: of the elements it takes, of a statistic, or of what is sent.
 
     ``x`` is the element of the activation stream, ``sum`` that of the accumulators, ``aux`` (and
-    ``aux2``) that of the auxiliary stream, ``stat0`` and ``stat1`` the statistics.
+    ``aux2``) that of the auxiliary stream, ``stat0`` and ``stat1`` the statistics, ``kept0`` and
+    ``kept1`` the kept words.
     """
     return [_phase_text(phase, program.constants) for phase in program.phases]
 
 
 def _phase_text(phase: LanePhase, constants: tuple[int, ...]) -> str:
     value = _value(phase, constants)
-    if phase.reduction is Reduction.REPLACE:
+    if phase.reduction is Reduction.KEEP:
+        value = f"kept{phase.statistic} = {value}"
+    elif phase.reduction is Reduction.KEEP_BOTH:
+        value = f"kept0 = {_SOURCES[phase.source]}, kept1 = {value}"
+    elif phase.reduction is Reduction.REPLACE:
         value = f"stat{phase.statistic} = {value}"
     elif phase.reduction is not Reduction.NONE:
         value = f"stat{phase.statistic} = {phase.reduction.name.lower()} of {value}"
@@ -121,9 +126,9 @@ def _operand(
         case Operand.X:
             return _SOURCES[phase.source]
         case Operand.Y:
-            return _FETCHED[phase.y]
+            return "kept0" if phase.y is Fetched.KEPT else _FETCHED[phase.y]
         case Operand.Z:
-            return _FETCHED[phase.z]
+            return "kept1" if phase.z is Fetched.KEPT else _FETCHED[phase.z]
         case Operand.PREVIOUS:
             return previous
         case Operand.ZERO | Operand.ONE | Operand.MINUS_ZERO:

@@ -314,11 +314,10 @@ class _Divider:
             if useful and allowed and self._step(program, [cut]) is not None:
                 choices.append(cut)
         # A cut after which the store is one part comes first, then those of the largest slices.
-        ends = (each for each in choices if self._parts_of(reload(focus, [each])))
         largest = [
             each for each in _largest(program, choices) if not isinstance(each.node, ir.Iota)
         ]
-        order = [*itertools.islice(ends, 1), *largest, *choices]
+        order = [*self._end(program, focus, choices), *largest, *choices]
         for first in dict.fromkeys(order):
             taken = [first]
             # The store of an invariant is in no loop, and so alone.
@@ -333,6 +332,17 @@ class _Divider:
             step = self._step(program, taken)
             if step is not None:
                 yield step
+
+    def _end(self, program: Program, focus: Program, choices: Sequence[Cut]) -> list[Cut]:
+        """A cut after which a store is one part: behind a product, the last one as narrow."""
+        ends = (each for each in choices if self._parts_of(reload(focus, [each])))
+        found = next(ends, None)
+        if found is None:
+            return []
+        own = walk(slice_of(program, (), [found]).nodes)
+        if any(isinstance(each, ir.Matmul) for each in own):
+            *_, found = (found, *(each for each in ends if each.bytes == found.bytes))
+        return [found]
 
     def _is_repeated(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
         """Whether a value that the part computes anyway would be computed again behind it.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 
 from hw.arch.config import ChipConfig
 from hw.arch.loops import COUNT_SHIFT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
+from sw.lane_codes.joined_codes import cycles_per_group
 from sw.passes.stage import Product
 from sw.stages.operand_slot import OperandSlot
 
@@ -142,7 +144,9 @@ class Plan:
     def drain_cycles(self) -> int:
         """Cycles in which a row of sums leaves a PCU."""
         epilogue = self.product.epilogue
-        return self.lane_cycles if epilogue and epilogue.first else 1
+        if not epilogue or not epilogue.first:
+            return 1
+        return math.ceil(self.lane_cycles * cycles_per_group(epilogue.first, self.config))
 
     @property
     def lane_packets(self) -> int:

@@ -14,6 +14,7 @@ from hw.numeric.formats import Format
 from hw.numeric.product_formats import result_formats
 from sw.epilogue.epilogue import Epilogue, epilogue_of, turned_epilogue_of
 from sw.epilogue.epilogue_region import EpilogueRegion, backwards
+from sw.epilogue.joined_epilogue import joined_epilogue
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.program import Program
@@ -154,12 +155,14 @@ def stage(program: Program, config: ChipConfig) -> Product:
         At the first operation that hardware does not support yet.
     """
     finder = _Finder(program)
-    product = finder.product()
+    product, region = finder.product(), finder.epilogue
     _require_cells(product, config)
-    if finder.epilogue is None:
+    if region is None:
         return product
-    epilogue = epilogue_of(finder.epilogue, product.out, config)
-    turned = turned_epilogue_of(finder.epilogue, product.out, config)
+    epilogues = (each(region, product.out, config) for each in (epilogue_of, turned_epilogue_of))
+    epilogue, turned = (
+        each and joined_epilogue(each, product.k, product.fmt, config) for each in epilogues
+    )
     return dataclasses.replace(product, epilogue=epilogue, turned_epilogue=turned)
 
 

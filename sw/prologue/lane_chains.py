@@ -52,9 +52,7 @@ class LaneChains:
 
     def results(self, value: str) -> list[tuple[Socket, int]]:
         """Sources of a result, in their turn."""
-        number = next(
-            number for number, code in enumerate(self._codes) if code.phases[0].result == value
-        )
+        number = next(number for number, code in enumerate(self._codes) if code.result == value)
         return [
             (Socket(pcu_name(self._line, number, copy), PcuOutput.RESULT), 1)
             for copy in range(self._copies)
@@ -64,13 +62,11 @@ class LaneChains:
         """Add the PCUs, and the streams between them."""
         for number, code in enumerate(self._codes):
             loaded = [port for port, taken in _ports(code).items() if taken in self._loaded]
-            value = code.phases[0].result
-            assert value is not None
             for copy in range(self._copies):
                 turn = FilterProgram(self._copies, copy)
                 name = pcu_name(self._line, number, copy)
                 self._parts.lanes(name, code, dict.fromkeys(loaded, turn))
-                if takers := self._takers(value, copy):
+                if takers := self._takers(code.result, copy):
                     source = Socket(name, PcuOutput.RESULT)
                     self._parts.join(f"{name}_results", [(source, 1)], takers)
 
@@ -86,5 +82,4 @@ class LaneChains:
 
 def _ports(code: LaneCode) -> Mapping[PcuInput, str | None]:
     """Value that each input of a PCU takes."""
-    phase = code.phases[0]
-    return {PcuInput.ACTIVATION: phase.source, PcuInput.AUXILIARY: phase.auxiliary}
+    return {PcuInput.ACTIVATION: code.source, PcuInput.AUXILIARY: code.auxiliary}

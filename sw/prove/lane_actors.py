@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hw.arch.lanes.joined_phases import JoinedPhases
+from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
@@ -22,6 +23,7 @@ class _Rates(NamedTuple):
     Parameters
     ----------
     source : PhaseSource
+        `STATISTICS` also where the phase takes kept words.
     each : int
         Of the source.
     beside : int
@@ -39,10 +41,10 @@ class _Rates(NamedTuple):
     result: int
 
     @classmethod
-    def of(cls, phase: JoinedPhases, words: int) -> _Rates:
+    def of(cls, phase: LanePhase, words: int) -> _Rates:
         """Rates of a phase where a vector has so many words."""
         return cls(
-            phase.source,
+            PhaseSource.STATISTICS if phase.kept_words else phase.source,
             phase.elements_per_word,
             units_beside(phase, words),
             phase.auxiliary is AuxiliaryUse.HELD,
@@ -56,7 +58,8 @@ class LaneUnit(Core):
     They issue units of as many elements as a vector has words, since no vector ends within one. A
     unit needs the vectors that its elements lie in, and room for the vector of results that it
     begins. A vector of the source stays in the FIFO of the activation stream, or in front of the
-    lanes if it has sums, until its last unit.
+    lanes if it has sums, until its last unit. Joined phases issue the units of a strip one after
+    another.
 
     Parameters
     ----------
@@ -64,6 +67,8 @@ class LaneUnit(Core):
     name : str
     words : int
         Words of a vector, W/32.
+    strip : int
+        Units of a strip.
     program : LaneProgram
     runs : PhaseRuns
     """
@@ -74,14 +79,21 @@ class LaneUnit(Core):
     auxiliary: Port | None = None
 
     def __init__(
-        self, machine: Machine, name: str, words: int, program: LaneProgram, runs: PhaseRuns
+        self,
+        machine: Machine,
+        name: str,
+        words: int,
+        strip: int,
+        program: LaneProgram,
+        runs: PhaseRuns,
     ) -> None:
         super().__init__(machine, name)
         self._program = program
         numbers: list[int] = runs.phases.tolist()
         self._phases: list[JoinedPhases] = [program.joined[number] for number in numbers]
-        rates = [_Rates.of(phase, words) for phase in program.joined]
-        self._rates: list[_Rates] = [rates[number] for number in numbers]
+        rates = [[_Rates.of(each, words) for each in joined.phases] for joined in program.joined]
+        self._rates: list[list[_Rates]] = [rates[number] for number in numbers]
+        self._strip = strip
         self._counts: Sequence[int] = runs.counts.data
         self._besides: Sequence[int] = runs.besides.data
         self._whole = runs.whole
@@ -90,6 +102,8 @@ class LaneUnit(Core):
         activations = any(each.source is PhaseSource.ACTIVATION for each in program.joined)
         self._room = ACTIVATION_ROOM if activations else 1
         self._units = 0  # issued of the packet
+        self._step = 0  # joined phase that issues them
+        self._begin = 0  # units before the strip
         self._head = 0  # vectors of the source that wait
         self._beside = 0  # vectors in the FIFO of the auxiliary stream
 
@@ -111,7 +125,7 @@ class LaneUnit(Core):
             return AUXILIARY_ROOM - self._beside
         if self._head or self._run == len(self._rates):
             return self._room - self._head
-        rates = self._rates[self._run]
+        rates = self._rates[self._run][self._step]
         if rates.source in (PhaseSource.AUXILIARY, PhaseSource.STATISTICS):
             return self._room
         # Beside those that leave again at once.
@@ -126,14 +140,17 @@ class LaneUnit(Core):
 
     def _possible(self, sources: int) -> int:
         """Units that may be issued now of the packet under way, with so many vectors of it."""
-        source, each, beside, held, result = self._rates[self._run]
+        joined = self._rates[self._run]
+        source, each, beside, held, result = joined[self._step]
         issued, count = self._units, self._counts[self._run]
         if source is PhaseSource.AUXILIARY:
             sources = self._beside
         elif source is PhaseSource.STATISTICS:
-            sources = 1
+            sources = count
         sources += issued // each
         units = (sources if sources < count else count) * each
+        if len(joined) > 1:
+            units = min(units, self._begin + self._strip)
         if beside:
             units = min(units, (issued // beside + self._beside) * beside)
         elif held and not self._beside:
@@ -145,7 +162,8 @@ class LaneUnit(Core):
 
     def _issue(self, units: int) -> None:
         """Issue units, take the vectors that end with them, and send those that are full."""
-        rates = self._rates[self._run]
+        joined = self._rates[self._run]
+        rates = joined[self._step]
         before, after = self._units, self._units + units
         ends = after == self._counts[self._run] * rates.each
         taken = after // rates.each - before // rates.each
@@ -153,28 +171,36 @@ class LaneUnit(Core):
             self._beside -= taken
         elif rates.source is not PhaseSource.STATISTICS:
             self._head -= taken
-        served = rates.beside or 1 << 62
-        beside = self._besides[self._run] if ends else after // served
-        self._beside -= beside - before // served
+        if rates.beside or rates.held:
+            served = rates.beside or 1 << 62
+            beside = self._besides[self._run] if ends else after // served
+            self._beside -= beside - before // served
         full = 0
         if rates.result:
             vector = rates.result
             full = (after + vector - 1 if ends else after) // vector - before // vector
-        self._units = 0 if ends else after
-        self._run += ends
+        self._units = after
+        if len(joined) > 1 and (ends or after == self._begin + self._strip):
+            if self._step + 1 < len(joined):
+                self._step, self._units, ends = self._step + 1, self._begin, False
+            else:
+                self._step, self._begin = 0, after
+        if ends:
+            self._units = self._begin = 0
+            self._run += 1
         if full:
             self.channel.push(full)
 
     def reasons(self) -> list[Reason]:
         if self._run == len(self._phases):
             return []
-        phase = self._phases[self._run]
+        rates = self._rates[self._run][self._step]
         missing = []
-        if phase.source is PhaseSource.AUXILIARY:
+        if rates.source is PhaseSource.AUXILIARY:
             missing = [self.auxiliary] if not self._beside else []
-        elif phase.source is not PhaseSource.STATISTICS and not self._head:
+        elif rates.source is not PhaseSource.STATISTICS and not self._head:
             missing = [self.source]
-        if phase.auxiliary is not AuxiliaryUse.NONE and not self._beside:
+        if (rates.beside or rates.held) and not self._beside:
             missing.append(self.auxiliary)
         if not missing:
             return [self.channel.no_room()]
@@ -186,7 +212,7 @@ class LaneUnit(Core):
         return found
 
     def state(self) -> tuple[int, ...]:
-        return self._run, self._units, self._head, self._beside
+        return self._run, self._units, self._step, self._begin, self._head, self._beside
 
     def pattern(self) -> Pattern:
         return self._pattern

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.agcu import INDEX_BITS, AgcuProgram
-from hw.arch.lanes.lane_room import result_room
+from hw.arch.lanes.lane_room import result_room, strip_units
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import PmuInput, PmuProgram
@@ -187,8 +187,9 @@ class Network:
         runs = lane_runs(self.packets, at, unit)
         words = self._chip.grid_columns
         name = f"PCU {at} lanes"
-        lanes = self.kinds.lane_unit(self.machine, name, words, unit.lanes, runs)
-        entries = result_room(width_bits=self._chip.width_bits, lanes=self._chip.pcu.lanes)
+        sizes = {"width_bits": self._chip.width_bits, "lanes": self._chip.pcu.lanes}
+        strip, entries = strip_units(**sizes), result_room(**sizes)
+        lanes = self.kinds.lane_unit(self.machine, name, words, strip, unit.lanes, runs)
         lanes.channel = self.channel(result, lanes, entries)
         if unit.sums:
             name = f"PCU {at} sums"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.lanes.joined_phases import JoinedPhases
+from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
 from hw.numeric.division import ceil_div
@@ -78,7 +79,7 @@ def issued_units(phase: JoinedPhases, words: int, sources: int, beside: int) -> 
     return min(units, beside * each) if each else units
 
 
-def units_beside(phase: JoinedPhases, words: int) -> int:
+def units_beside(phase: JoinedPhases | LanePhase, words: int) -> int:
     """Units that an auxiliary vector serves; 0 if a phase takes none, or one for its packet."""
     match phase.auxiliary:
         case AuxiliaryUse.NONE | AuxiliaryUse.HELD:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import Descriptor, Mode
+from hw.arch.lanes.lane_room import strip_units
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
@@ -265,24 +266,27 @@ def _of_phases(
     """Vectors that lanes have taken from each stream before they send some results."""
     if unit.lanes is None:
         return []
-    runs, phases = lane_runs(packets, root.at, unit), unit.lanes.phases
+    runs, phases = lane_runs(packets, root.at, unit), unit.lanes.joined
+    config = packets.config
+    strip = strip_units(width_bits=config.width_bits, lanes=config.pcu.lanes)
     words = packets.config.grid_columns
     ends = np.cumsum(runs.sizes)
     run = np.minimum(np.searchsorted(ends, counts), len(ends) - 1)
     results = np.minimum(counts, ends[run]) - (ends - runs.sizes)[run]
     whole = results == runs.sizes[run]
     sends = [0 if each.result is ResultForm.NONE else each.result.per_word for each in phases]
-    form, units, beside = (
+    form, units, beside, strips = (
         np.array(values, np.int64)
         for values in (
             sends,
             [each.elements_per_word for each in phases],
             [units_beside(each, words) for each in phases],
+            [strip if len(each.phases) > 1 else 1 for each in phases],
         )
     )
     phase_of = runs.phases[run]
-    # Units of a packet that the results are of: all for its last vector.
-    issued = results * form[phase_of]
+    # Units of a packet that the results are of, with those of their strip: all for its last vector.
+    issued = -(-results * form[phase_of] // strips[phase_of]) * strips[phase_of]
     source = np.where(whole, runs.counts[run], -(-issued // np.maximum(units[phase_of], 1))).clip(
         0, runs.counts[run]
     )

@@ -12,6 +12,7 @@ from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16
 from sw.array_spec import ArraySpec
+from sw.lane_codes.joined_codes import balanced_codes
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.language.program_error import ProgramError
@@ -94,11 +95,19 @@ def _candidates(
             others += [Reading(region, pairs)] if pairs != codes else []
         build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
-        build, codes = element_pipelines, _codes(region, config, 1, phases=1)
+        build, codes = _joined_pipelines, _codes(region, config, 1, phases=1)
     if again := _taken_again(region, codes):
         yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
         return
     yield from build(region, codes, arrays, config)
+
+
+def _joined_pipelines(
+    region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines of element math: of the chain that has most PCUs at work, then of others."""
+    for chain in balanced_codes(codes, config):
+        yield from element_pipelines(region, chain, arrays, config)
 
 
 def _taken_again(region: Region, codes: tuple[LaneCode, ...]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_room import ROUND_TRIP
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, Reduction
 from hw.numeric.division import ceil_div
@@ -12,7 +13,7 @@ from sw.prove.machine import Channel
 from sw.timing.flow import Run
 from sw.timing.timed_machine import Producer, TimedPort
 
-__all__ = ["CHANGE", "FOLLOWING", "LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
+__all__ = ["CHANGE", "FOLLOWING", "KEPT_AFTER", "LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
 
 #: Cycles from the last group of a vector of results to the vector at the output
 #: (`hw.pcu.lane`, `hw.pcu.result_packer`): its room is free again a cycle later.
@@ -22,8 +23,13 @@ LANE_DEPTH = ROUND_TRIP - 1
 PHASE_CHANGE = 22
 #: Cycles from a phase that has followed at once to the next one that does.
 FOLLOWING = 19
+#: Groups of a strip behind which a joined phase may follow at once: kept words are there.
+KEPT_AFTER = 24
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
 CHANGE = 4
+
+
+_RUNNING = (Reduction.SUM, Reduction.MAXIMUM, Reduction.MINIMUM)
 
 
 class TimedLaneUnit(Producer, LaneUnit):
@@ -42,16 +48,18 @@ class TimedLaneUnit(Producer, LaneUnit):
     def busy(self) -> float:
         """Cycles in which it issues a group, of the whole program."""
         units = zip(self._counts, self._phases, strict=True)
-        return self.groups * sum(count * phase.elements_per_word for count, phase in units)
+        return self.groups * sum(
+            count * joined.elements_per_word * len(joined.phases) for count, joined in units
+        )
 
     def _needs(self, units: int) -> list[tuple[TimedPort, int, int]]:
         """Ports of the vectors that the next units take: their number, and the units of one."""
-        phase = self._phases[self._run]
+        phase = self._phases[self._run].phases[self._step]
         per_word, beside = phase.elements_per_word, phase.auxiliary_form.per_word
         wanted: list[tuple[Any, int, int]] = []
-        if phase.source is PhaseSource.AUXILIARY:
+        if phase.source is PhaseSource.AUXILIARY and not phase.kept_words:
             wanted.append((self.auxiliary, self._beside, per_word))
-        elif phase.source is not PhaseSource.STATISTICS:
+        elif phase.source is not PhaseSource.STATISTICS and not phase.kept_words:
             wanted.append((self.source, self._head, per_word))
         if phase.auxiliary is AuxiliaryUse.VECTOR:
             wanted.append((self.auxiliary, self._beside, beside))
@@ -64,9 +72,9 @@ class TimedLaneUnit(Producer, LaneUnit):
         return [(port, count, each) for port, count, each in found if count]
 
     def _issue(self, units: int) -> None:
-        phase = self._phases[self._run]
+        phase = self._phases[self._run].phases[self._step]
         cycles = self.groups
-        if phase.reduction not in (Reduction.NONE, Reduction.REPLACE):
+        if phase.reduction in _RUNNING:
             cycles = max(cycles, CHANGE / phase.elements_per_word)
         first, last = self.free, 0.0
         for port, count, each in self._needs(units):
@@ -77,7 +85,8 @@ class TimedLaneUnit(Producer, LaneUnit):
         machine: Any = self.machine
         machine.tell(self.name, Run(first, last, round(units * cycles)))
         self.free = last + 1
-        before, held = self._run, ((self.source, self._head), (self.auxiliary, self._beside))
+        held = ((self.source, self._head), (self.auxiliary, self._beside))
+        before, strip = (self._run, self._step, self._begin), self._units + units - self._begin
         super()._issue(units)
         for (end, count), rest in zip(held, (self._head, self._beside), strict=True):
             if end is not None and rest < count:
@@ -85,17 +94,25 @@ class TimedLaneUnit(Producer, LaneUnit):
                 timed.buffer.arrived(count - rest)
                 interval = (last - first + 1) / (count - rest)
                 timed.leaves(Run(first + interval - 1, last, count - rest))
-        if self._run > before and len(self._program.phases) > 1:
-            ended = self._run == len(self._phases)
-            if not ended and self._phases[self._run].follows(phase):
-                self.free = max(self.free, self._follows)
-                self._follows = self.free + FOLLOWING
-            else:
-                self.free = max(self.free, last + PHASE_CHANGE)
-            if not ended and self.free > last + 1:
-                # The hardware counts the pause between two phases as work.
-                pause = round(self.free - last) - 1
-                machine.tell(self.name, Run(last + 1, last + pause, pause))
+        changed = (self._run, self._step, self._begin) != before
+        if changed and len(self._program.phases) > 1:
+            self._change(phase, last, strip * cycles)
+
+    def _change(self, phase: LanePhase, last: float, groups: float) -> None:
+        """Wait until the next phase may begin, behind the last group of one or of its strip."""
+        ended = self._run == len(self._phases)
+        following = None if ended else self._phases[self._run].phases[self._step]
+        waits = following is None or (following.kept_words and groups < KEPT_AFTER)
+        if following is not None and not waits and following.follows(phase):
+            self.free = max(self.free, self._follows)
+            self._follows = self.free + FOLLOWING
+        else:
+            self.free = max(self.free, last + PHASE_CHANGE)
+        if not ended and self.free > last + 1:
+            # The hardware counts the pause between two phases as work.
+            pause = round(self.free - last) - 1
+            machine: Any = self.machine
+            machine.tell(self.name, Run(last + 1, last + pause, pause))
 
     def leaves(self, channel: Channel, count: int) -> Run:
         run = self._issued

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from hw.numeric.division import ceil_div
 
-__all__ = ["ACTIVATION_ROOM", "AUXILIARY_ROOM", "ROUND_TRIP", "kept_groups", "result_room"]
+__all__ = [
+    "ACTIVATION_ROOM",
+    "AUXILIARY_ROOM",
+    "ROUND_TRIP",
+    "kept_groups",
+    "result_room",
+    "strip_units",
+]
 
 #: Vectors of the activation stream that wait in the lanes' FIFO. Packets of other units pass while
 #: the lanes work on them.
@@ -42,3 +49,8 @@ def kept_groups(*, width_bits: int, lanes: int) -> int:
         Lanes t.
     """
     return max(_LEAST_KEPT, width_bits // 8 // lanes)
+
+
+def strip_units(*, width_bits: int, lanes: int) -> int:
+    """The same in units of as many elements as a vector has words."""
+    return kept_groups(width_bits=width_bits, lanes=lanes) * lanes // (width_bits // 32)

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
+from hw.arch.lanes.lane_room import kept_groups
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.lane_codes.joined_codes import cycles_per_group
 from sw.lane_codes.lane_code import LaneCode
 from sw.prologue.lane_chains import packet_elements
 from sw.stages.region import Region
@@ -41,7 +43,7 @@ class ElementBlocks:
     arrays : tuple of ArraySpec
         The tensors, as this matrix.
     packet : int
-        Elements of a packet.
+        Elements of a packet: of rows one after another.
     columns, rows : int
         Of a block.
     across, down : int
@@ -107,15 +109,20 @@ def element_blocks(
         Chains of a line. The packets of a block are a multiple, so each begins with the first.
     """
     tensors = {each.tensor for each in region.inputs.values()} | set(region.outputs.values())
-    packet = packet_elements(codes, config)
+    vector = packet_elements(codes, config)
+    packet = vector
+    if any(len(each.phases) > 1 for each in codes):
+        # Joined phases have a whole strip of elements.
+        strip = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
+        packet = max(vector, strip * config.pcu.lanes)
     bytes_each = max(form.bits // 8 for code in codes for form in code.formats.values())
     most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
     choices = [
         each
-        for matrix in _matrices(region, arrays, tensors, packet)
-        for each in _cut(matrix, packet, lines, copies, most)
+        for matrix in _matrices(region, arrays, tensors, vector)
+        for each in _cut(matrix, vector, packet, lines, copies, most)
     ]
-    cycles = [block_cycles(each, region, config, copies) for each in choices]
+    cycles = [block_cycles(each, region, codes, config, copies) for each in choices]
     limit = _SLOWER * min(cycles)
     near = [each for each in zip(cycles, choices, strict=True) if each[0] <= limit]
     first = near[0][1]
@@ -124,7 +131,7 @@ def element_blocks(
 
 
 def _matrices(
-    region: Region, arrays: tuple[ArraySpec, ...], tensors: set[str], packet: int
+    region: Region, arrays: tuple[ArraySpec, ...], tensors: set[str], vector: int
 ) -> Iterator[tuple[tuple[ArraySpec, ...], int, int]]:
     """The tensors by their rows, then as matrices of other widths; rows and columns of each."""
     yield arrays, region.rows, region.columns
@@ -132,7 +139,7 @@ def _matrices(
     own = [each for each in arrays if each.name in tensors]
     if any(each.pitch != each.row_bytes or math.prod(each.shape) != elements for each in own):
         return
-    for columns in range(MAX_BOX // packet * packet, 0, -packet):
+    for columns in range(MAX_BOX // vector * vector, 0, -vector):
         aligned = all(columns * each.format.bits // 8 % BASE_ALIGNMENT == 0 for each in own)
         if elements % columns == 0 and aligned:
             shape = elements // columns, columns
@@ -145,6 +152,7 @@ def _matrices(
 
 def _cut(
     matrix: tuple[tuple[ArraySpec, ...], int, int],
+    vector: int,
     packet: int,
     lines: int,
     copies: int,
@@ -152,37 +160,46 @@ def _cut(
 ) -> Iterator[ElementBlocks]:
     """Blocks of a matrix, of at most so many elements but for the copies, those of most first."""
     arrays, rows, columns = matrix
-    chunks = ceil_div(columns, packet)
-    fewest = ceil_div(chunks * packet, min(MAX_BOX, max(packet, most)))
+    chunks = ceil_div(columns, vector)
+    fewest = ceil_div(chunks * vector, min(MAX_BOX, max(vector, most)))
     widths = dict.fromkeys(ceil_div(chunks, across) for across in range(fewest, chunks + 1))
     for width, by_columns in itertools.product(widths, (False, True)):
-        wide, across = width * packet, ceil_div(chunks, width)
-        step = copies // math.gcd(copies, width)
+        wide, across = width * vector, ceil_div(chunks, width)
+        turn = copies * packet // vector
+        step = turn // math.gcd(turn, width)
         share = rows if by_columns else ceil_div(rows, lines)
         wanted = min(max(most // wide, 1), MAX_BOX, share)
         blocks = ceil_div(share, wanted)
         fewer = (ceil_div(share, each) for each in range(blocks, blocks + _MORE))
         for high in dict.fromkeys((wanted, *fewer)):
-            whole = min(ceil_div(high, step) * step, MAX_BOX // step * step)
+            whole = max(step, min(ceil_div(high, step) * step, MAX_BOX // step * step))
             down = ceil_div(rows, whole)
             used = min(lines, across if by_columns else down)
             yield ElementBlocks(arrays, packet, wide, whole, across, down, used, by_columns)
 
 
-def block_cycles(blocks: ElementBlocks, region: Region, config: ChipConfig, copies: int) -> float:
+def block_cycles(
+    blocks: ElementBlocks,
+    region: Region,
+    codes: tuple[LaneCode, ...],
+    config: ChipConfig,
+    copies: int,
+) -> float:
     """Cycles of the first line, without those of a start: of its chains, of its loads, its stores.
 
     Parameters
     ----------
     blocks : ElementBlocks
     region : Region
+    codes : tuple of LaneCode
     config : ChipConfig
     copies : int
         Chains of a line.
     """
     down, across = blocks.counts(0)
     boxes = down * across
-    lanes = blocks.packets / copies * blocks.packet / config.pcu.lanes
+    groups = blocks.packets / copies * blocks.packet / config.pcu.lanes
+    lanes = groups * max(cycles_per_group(each, config) for each in codes)
     loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
     stores = max(_row(blocks, each, config) for each in region.outputs.values())
     return boxes * max(lanes, blocks.rows * max(loads, stores))

@@ -1,8 +1,9 @@
 """Pipelines of element math without reductions: vectors dealt out to chains of PCUs.
 
 A tile passes row by row. Each PCU of a chain runs one phase on a packet of as many elements as the
-largest vector has. Copies of the chain take packets in turn, and their results are merged in the
-same turn, so they leave in the order in which a box of the result is stored.
+largest vector has, or joined phases on a strip of them. Copies of the chain take packets in turn,
+and their results are merged in the same turn, so they leave in the order in which a box of the
+result is stored.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def element_pipelines(
     ----------
     region : Region
     codes : tuple of LaneCode
-        Chain of lane programs of one phase each.
+        Chain of lane programs, each of phases that take a packet together.
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
@@ -92,7 +93,7 @@ class _Builder:
             blocks.rows,
             blocks.columns,
         )
-        cycles = block_cycles(blocks, self.region, self.parts.config, self.copies)
+        cycles = block_cycles(blocks, self.region, self.codes, self.parts.config, self.copies)
         return dataclasses.replace(whole, cycles=cycles)
 
     def _boxes(self, line: int, tensor: str) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:

@@ -1,0 +1,70 @@
+"""Choice between PCUs behind a product, of one phase each, and joined phases in fewer of them.
+
+A PCU of the product has time for several phases on its sums where they are long. So the grid need
+not give PCUs to lane programs behind it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from hw.arch.config import ChipConfig
+from hw.arch.lanes.phase_word import PHASES
+from hw.numeric.formats import Format
+from sw.epilogue.epilogue import Epilogue
+from sw.lane_codes.joined_codes import cycles_per_group, joined_codes
+
+__all__ = ["joined_epilogue"]
+
+#: Most chains behind a product that are considered: ports of its results.
+_CHAINS = 4
+#: How much faster joined phases must be by the estimate.
+_FASTER = 1.02
+
+
+def joined_epilogue(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) -> Epilogue:
+    """The epilogue with phases joined so that product and lanes take the fewest cycles.
+
+    Parameters
+    ----------
+    epilogue : Epilogue
+        Programs of one phase each.
+    terms : int
+        Terms of a sum.
+    form : Format
+        Of the operands.
+    config : ChipConfig
+    """
+    best = min(_variants(epilogue), key=lambda each: _cycles(each, terms, form, config))
+    faster = _cycles(epilogue, terms, form, config) > _FASTER * _cycles(best, terms, form, config)
+    return best if faster else epilogue
+
+
+def _variants(epilogue: Epilogue) -> Iterator[Epilogue]:
+    yield epilogue
+    for most in range(2, PHASES + 1):
+        codes = joined_codes(epilogue.codes, most)
+        if epilogue.first is None:
+            yield dataclasses.replace(epilogue, chain=codes)
+            first, *chain = codes
+            if not any(epilogue.sums in code.formats for code in chain):
+                yield dataclasses.replace(epilogue, first=first, chain=tuple(chain))
+        else:
+            yield dataclasses.replace(epilogue, first=codes[0], chain=codes[1:])
+
+
+def _cycles(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) -> float:
+    """Estimated cycles for each element of the result."""
+    macs = config.grid_columns * config.width_bits // form.bits
+    first = cycles_per_group(epilogue.first, config) if epilogue.first else 0.0
+    own = max(terms / macs, first / config.pcu.lanes)
+    if not epilogue.chain:
+        return own / config.pcu_count
+    chain = max(cycles_per_group(code, config) for code in epilogue.chain) / config.pcu.lanes
+    grids = [
+        max(own / grid, chain / chains)
+        for chains in range(1, _CHAINS + 1)
+        if (grid := config.pcu_count - chains * len(epilogue.chain)) > 0
+    ]
+    return min(grids, default=float("inf"))

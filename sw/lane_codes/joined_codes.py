@@ -1,0 +1,306 @@
+"""Lane programs of one phase joined into fewer: results pass from phase to phase as kept words.
+
+A chain of PCUs runs one phase each. Where phases are joined (`hw.arch.lanes.joined_phases`), one
+PCU runs several of them on the elements that it has, so any number of PCUs shares the work evenly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
+from hw.arch.lanes.joined_phases import JoinedPhases
+from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_room import kept_groups
+from hw.arch.lanes.phase_word import (
+    CONSTANTS,
+    PHASES,
+    AuxiliaryUse,
+    ElementForm,
+    Fetched,
+    Operand,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+)
+from hw.numeric.alu_codes import AluOperation
+from sw.lane_codes.lane_code import CodedPhase, LaneCode
+from sw.timing.timed_lanes import PHASE_CHANGE
+
+__all__ = ["balanced_codes", "cycles_per_group", "joined_codes"]
+
+_FETCHED = (Operand.Y, Operand.Z)
+_NONE_BESIDE = {"auxiliary": AuxiliaryUse.NONE, "auxiliary_form": ElementForm.WORD}
+
+
+def joined_codes(codes: Sequence[LaneCode], most: int = PHASES) -> tuple[LaneCode, ...]:
+    """Join successive programs of a chain, each with as many behind it as one PCU can run.
+
+    Parameters
+    ----------
+    codes : sequence of LaneCode
+        Chain of programs of one phase each, in an order in which they can run.
+    most : int
+        Most phases of a program.
+    """
+    found: list[LaneCode] = []
+    rest = list(codes)
+    while rest:
+        taken, code = 1, rest[0]
+        for count in range(2, min(most, len(rest)) + 1):
+            later = {value for each in rest[count:] for value in _taken(each)}
+            joined = _joined(rest[:count], later)
+            if joined is not None:
+                taken, code = count, joined
+        found.append(code)
+        rest = rest[taken:]
+    return tuple(found)
+
+
+def balanced_codes(codes: Sequence[LaneCode], config: ChipConfig) -> list[tuple[LaneCode, ...]]:
+    """The chain, and those of it with joined phases, by the work of the PCUs of a chip: best first.
+
+    Parameters
+    ----------
+    codes : sequence of LaneCode
+        Chain of programs of one phase each.
+    config : ChipConfig
+    """
+    chains: list[tuple[LaneCode, ...]] = []
+    for most in range(1, PHASES + 1):
+        if (chain := joined_codes(codes, most)) not in chains:
+            chains.append(chain)
+
+    def cycles(chain: tuple[LaneCode, ...]) -> float:
+        copies = config.pcu_count // len(chain)
+        longest = max(cycles_per_group(each, config) for each in chain)
+        return longest / copies if copies else math.inf
+
+    return sorted(chains, key=cycles)
+
+
+def cycles_per_group(code: LaneCode, config: ChipConfig) -> float:
+    """Cycles that a PCU takes for each group of elements, in strips of joined phases.
+
+    Parameters
+    ----------
+    code : LaneCode
+        Its phases take a packet together.
+    config : ChipConfig
+    """
+    phases = [each.phase for each in code.phases]
+    if len(phases) == 1:
+        return 1.0
+    strip = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
+    return len(phases) + _changes(phases) * PHASE_CHANGE / strip
+
+
+def _changes(phases: Sequence[LanePhase]) -> int:
+    """Phases of a strip, and of the next one, that cannot follow at once."""
+    following = (*phases[1:], phases[0])
+    return sum(not b.follows(a) for a, b in zip(phases, following, strict=True))
+
+
+def _taken(code: LaneCode) -> set[str]:
+    """Values at the inputs of a program."""
+    return {each for phase in code.phases for each in (phase.source, *phase.beside) if each}
+
+
+def _joined(codes: Sequence[LaneCode], later: set[str]) -> LaneCode | None:
+    """One program for some, or None if a PCU cannot run it; others take what is in ``later``."""
+    if any(len(each.phases) != 1 for each in codes):
+        return None
+    phases = [each.phases[0] for each in codes]
+    made = [each.result for each in phases]
+    if any(each.phase.reduction is not Reduction.NONE or each.second for each in phases):
+        return None
+    if any(each.phase.result is not ResultForm.WORD for each in phases[:-1]):
+        return None
+    if later.intersection(each for each in made[:-1] if each):
+        return None
+    constants = sorted({word for code in codes for word in _constants(code)})
+    if len(constants) > CONSTANTS:
+        return None
+    try:
+        joined = _Joiner(codes, constants).phases()
+    except BadInputError:
+        return None
+    if joined is None:
+        return None
+    formats = {name: form for code in codes for name, form in code.formats.items()}
+    kept = {each for each in made[:-1] if each}
+    return LaneCode(
+        joined,
+        tuple(constants),
+        {name: form for name, form in formats.items() if name not in kept},
+    )
+
+
+def _constants(code: LaneCode) -> Iterator[int]:
+    """Constants that the phase of a program names."""
+    (phase,) = code.phases
+    named = {each for operands in phase.phase.operands.values() for each in operands}
+    for number, word in enumerate(code.constants):
+        if Operand(Operand.CONSTANT_0.value + number) in named:
+            yield word
+
+
+class _Joiner:
+    """Places of words in the phases of a joined program."""
+
+    def __init__(self, codes: Sequence[LaneCode], constants: Sequence[int]) -> None:
+        self._codes, self._constants = codes, constants
+        self._coded = [each.phases[0] for each in codes]
+        self._source = codes[0].source
+        self._made = {each.result for each in self._coded}
+        #: What each of the kept words is.
+        self._kept: list[str | None] = [None, None]
+
+    def phases(self) -> tuple[CodedPhase, ...] | None:
+        """The joined phases, or None if the words that an element needs are not kept."""
+        found: list[CodedPhase] = []
+        for number, coded in enumerate(self._coded):
+            fields: dict[str, Any] = {}
+            beside = coded.auxiliary
+            moved = self._constants_moved(self._codes[number])
+            if number:
+                fetched = self._fetched(coded)
+                if fetched is None:
+                    return None
+                fields, beside, own = fetched
+                moved |= own
+            result = coded.result
+            if number + 1 < len(self._coded):
+                keep = self._keep(number, coded)
+                if keep is None:
+                    return None
+                fields |= keep | {"result": ResultForm.NONE}
+                result = None
+            phase = dataclasses.replace(coded.phase, **_operands(coded.phase, moved), **fields)
+            found.append(CodedPhase(phase, self._source, beside, result))
+        ordered = _in_one_order([each.phase for each in found])
+        JoinedPhases(ordered)
+        return tuple(
+            dataclasses.replace(each, phase=phase)
+            for each, phase in zip(found, ordered, strict=True)
+        )
+
+    def _constants_moved(self, code: LaneCode) -> dict[Operand, Operand]:
+        """Numbers of a program's constants among all."""
+        first = Operand.CONSTANT_0.value
+        return {
+            Operand(first + number): Operand(first + self._constants.index(word))
+            for number, word in enumerate(code.constants)
+            if word in self._constants
+        }
+
+    def _keep(self, number: int, coded: CodedPhase) -> dict[str, Any] | None:
+        """Fields that keep the result of a phase, in a word that nothing needs any more."""
+        wanted = {
+            value for each in self._coded[number + 1 :] for value in (each.source, each.auxiliary)
+        }
+        if number == 0 and self._source in wanted:
+            self._kept = [self._source, coded.result]
+            return {"reduction": Reduction.KEEP_BOTH}
+        free = (word for word, each in enumerate(self._kept) if each is None or each not in wanted)
+        word = next(free, None)
+        if word is None:
+            return None
+        self._kept[word] = coded.result
+        return {"reduction": Reduction.KEEP, "statistic": word}
+
+    def _fetched(
+        self, coded: CodedPhase
+    ) -> tuple[dict[str, Any], str | None, dict[Operand, Operand]] | None:
+        """Fields of a joined phase for its words, the value beside them, and moved operands."""
+        phase = coded.phase
+        used = {each for operands in phase.operands.values() for each in operands}
+        read = [(Operand.X, coded.source, phase.form, AuxiliaryUse.VECTOR)]
+        for operand, origin in ((Operand.Y, phase.y), (Operand.Z, phase.z)):
+            if origin is Fetched.AUXILIARY:
+                read.append((operand, coded.auxiliary, phase.auxiliary_form, phase.auxiliary))
+            elif origin is not Fetched.NONE:
+                return None
+        fetched, moved = [Fetched.NONE, Fetched.NONE], {}
+        outside = []
+        for operand, value, form, use in read:
+            if value in self._kept:
+                word = self._kept.index(value)
+                if operand in used:
+                    fetched[word], moved[operand] = Fetched.KEPT, _FETCHED[word]
+            elif value in self._made or value == self._source:
+                return None
+            elif operand in used:
+                outside.append((operand, value, form, use))
+        if len(outside) > 1 or Fetched.KEPT not in fetched:
+            return None
+        fields: dict[str, Any] = {
+            "auxiliary": AuxiliaryUse.NONE,
+            "auxiliary_form": ElementForm.WORD,
+        }
+        beside = None
+        for operand, value, form, use in outside:
+            if Fetched.NONE not in fetched:
+                return None
+            word, beside = fetched.index(Fetched.NONE), value
+            fetched[word], moved[operand] = Fetched.AUXILIARY, _FETCHED[word]
+            fields = {"auxiliary": use, "auxiliary_form": form}
+        # What the units that the phase does not use name is there as well.
+        moved.setdefault(Operand.X, _FETCHED[fetched.index(Fetched.KEPT)])
+        first = self._coded[0].phase
+        fields = fields | {
+            "source": first.source,
+            "form": first.form,
+            "y": fetched[0],
+            "z": fetched[1],
+        }
+        return fields, beside, moved
+
+
+def _operands(phase: LanePhase, moved: Mapping[Operand, Operand]) -> dict[str, Any]:
+    """Operands of a phase, some with other names."""
+    return {
+        "fma": tuple(moved.get(each, each) for each in phase.fma),
+        "alu_operands": tuple(moved.get(each, each) for each in phase.alu_operands),
+        "argument": moved.get(phase.argument, phase.argument),
+    }
+
+
+def _in_one_order(phases: Sequence[LanePhase]) -> tuple[LanePhase, ...]:
+    """Phases whose units have the same times as far as possible, so that each follows at once.
+
+    What comes behind the last unit that a phase uses passes its result on.
+    """
+    choices = [list(_orders(each)) for each in phases]
+    return min(itertools.product(*choices), key=_changes)
+
+
+def _orders(phase: LanePhase) -> Iterator[LanePhase]:
+    """The same phase in other orders of the units, the given one first."""
+    yield phase
+    used = _used(phase)
+    passing: dict[str, Any] = {
+        "alu": AluOperation.OR,
+        "alu_operands": (Operand.PREVIOUS, Operand.ZERO, Operand.ZERO, Operand.ZERO),
+    }
+    for order in UnitOrder:
+        if order is phase.order:
+            continue
+        if order.units[-len(used) :] == used:
+            yield dataclasses.replace(phase, order=order)
+        elif "alu" not in used and order.units[-len(used) - 1 :] == (*used, "alu"):
+            yield dataclasses.replace(phase, order=order, **passing)
+
+
+def _used(phase: LanePhase) -> tuple[str, ...]:
+    """Units that a phase's result passes."""
+    units = phase.order.units
+    first = len(units) - 1
+    while Operand.PREVIOUS in phase.operands[units[first]]:
+        first -= 1
+    return units[first:]
