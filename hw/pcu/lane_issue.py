@@ -337,9 +337,10 @@ class LaneIssue(Component):
             self.o_idle.eq(running & starts & ~self.i_valid),
         ]
         other: Any = data.View(self._phase, Mux(number, phases[0], phases[1]))
-        # The last kept word of as many groups can be read when those of the next phase are issued.
+        # The group that comes next makes the strip so long that each kept word can be read when its
+        # group is issued again, at once behind the others.
         is_long = Signal()
-        with m.If(self.o_valid & (step.kept == self._kept_cycles - 2)):
+        with m.If(self.o_valid & ~phase_ends & (step.kept == self._kept_cycles - 2)):
             m.d.sync += is_long.eq(1)
         follows = ready & (is_long | ~keeps_words(self.o_phase)) & _follows(self.o_phase, other)
         for each in range(2):
