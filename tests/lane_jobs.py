@@ -31,13 +31,15 @@ class Drawn:
 
 
 def _count(program, source):
-    return sum(phase.source is source for phase in program.phases)
+    return sum(phase.source is source for phase in program.joined)
 
 
 def _feeds(rng, program, unit, config, rounds):
     """Streams for so many rounds of the phases."""
     words = config.grid_columns
-    vectors = int(rng.integers(1, 9))
+    joined = any(len(each.phases) > 1 for each in program.joined)
+    # Some packets are longer than a strip of joined phases.
+    vectors = int(rng.integers(1, 150 if joined and rng.integers(3) == 0 else 9))
     final = int(rng.choice([Level.ADDRESS, Level.ADDRESS + 1]))
     feeds = {}
     if count := _count(program, PhaseSource.ACTIVATION):
@@ -49,7 +51,7 @@ def _feeds(rng, program, unit, config, rounds):
         feeds[PcuInput.WEIGHT] = Feed(rounds * count, tiles, words)
     beside = sum(
         phase.auxiliary_vectors(1 if phase.source is PhaseSource.STATISTICS else vectors, words)
-        for phase in program.phases
+        for phase in program.joined
         if phase.source is not PhaseSource.AUXILIARY
     )
     count = _count(program, PhaseSource.AUXILIARY)

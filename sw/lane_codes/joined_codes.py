@@ -65,6 +65,8 @@ def joined_codes(codes: Sequence[LaneCode], most: int = PHASES) -> tuple[LaneCod
 def balanced_codes(codes: Sequence[LaneCode], config: ChipConfig) -> list[tuple[LaneCode, ...]]:
     """The chain, and those of it with joined phases, by the work of the PCUs of a chip: best first.
 
+    A chain of more programs than there are PCUs is left out where two parts take less time.
+
     Parameters
     ----------
     codes : sequence of LaneCode
@@ -81,7 +83,15 @@ def balanced_codes(codes: Sequence[LaneCode], config: ChipConfig) -> list[tuple[
         longest = max(cycles_per_group(each, config) for each in chain)
         return longest / copies if copies else math.inf
 
-    return sorted(chains, key=cycles)
+    pcus = config.pcu_count
+    most = math.inf
+    if len(codes) > pcus:
+        # Parts of as many programs as there are PCUs, and one of the others.
+        whole, rest = divmod(len(codes), pcus)
+        most = whole + (1 / (pcus // rest) if rest else 0)
+    found = sorted((each for each in chains if cycles(each) <= most), key=cycles)
+    # One that does not fit says why.
+    return found or [tuple(codes)]
 
 
 def cycles_per_group(code: LaneCode, config: ChipConfig) -> float:

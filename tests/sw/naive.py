@@ -7,6 +7,7 @@ beforehand. An oracle for it, slow.
 import random
 from collections import deque
 
+from hw.arch.lanes.lane_room import strip_units
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram
@@ -170,7 +171,8 @@ class Chip:
         """Add the lanes of a PCU; returns the FIFO from which they take sums."""
         groups = self.chip.grid_columns // self.chip.pcu.lanes
         room = max(8, ceil_div(23, groups) + 1)
-        lanes = Lanes(unit.lanes, self.chip.grid_columns, room, unit.packet_vectors)
+        strip = strip_units(width_bits=self.chip.width_bits, lanes=self.chip.pcu.lanes)
+        lanes = Lanes(unit.lanes, self.chip.grid_columns, strip, room, unit.packet_vectors)
         auxiliary, activation = unit.auxiliary, unit.activation
         lanes.auxiliary = Filtered(32, auxiliary.modulus, auxiliary.index)
         self.sinks[False, at, UnitPort(2)] = lanes.auxiliary

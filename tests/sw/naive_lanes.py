@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
+from hw.arch.lanes.phase_word import AuxiliaryUse, Fetched, PhaseSource, ResultForm
 
 __all__ = ["Direct", "Fifo", "Filtered", "Lanes"]
 
@@ -48,7 +48,7 @@ class Direct(Filtered):
     def offer(self, item):
         if not self.mine:
             return True
-        while self.lanes.phase.source is PhaseSource.ACTIVATION:
+        while self.lanes.source is PhaseSource.ACTIVATION:
             ended = self.lanes.issue(item)
             if ended is not False:
                 if ended:
@@ -64,8 +64,10 @@ class Direct(Filtered):
 class Lanes:
     """Lanes of a PCU, one group of as many elements as a vector has words at a time."""
 
-    def __init__(self, program, words, room, cut):
+    def __init__(self, program, words, strip, room, cut):
         self.program, self.words, self.room, self.cut = program, words, room, cut
+        #: Most groups of a strip; its vectors, and those that a joined phase has not passed over.
+        self.most, self.strip, self.again = strip, [], deque()
         self.auxiliary = Filtered(32, 1, 0)
         self.sums, self.out = Fifo(2), deque()
         self.number = self.at = self.beside = self.filled = self.begun = self.sent = 0
@@ -74,6 +76,39 @@ class Lanes:
     @property
     def phase(self):
         return self.program.phases[self.number]
+
+    def joined(self, number):
+        """Whether a phase reads what the one before it has kept."""
+        phases = self.program.phases
+        return number < len(phases) and Fetched.KEPT in (phases[number].y, phases[number].z)
+
+    @property
+    def source(self):
+        """Stream whose vectors the phase takes, or None."""
+        return None if self.joined(self.number) else self.phase.source
+
+    def advance(self, vector, closes):
+        """The phase after a vector: the next one behind a packet, or behind a strip."""
+        alone = not self.joined(self.number) and not self.joined(self.number + 1)
+        if not self.joined(self.number):
+            self.strip.append(vector)
+            if not alone and not closes:
+                closes = len(self.strip) * self.phase.elements_per_word == self.most
+        elif not alone:
+            closes = not self.again
+        if not closes:
+            return
+        if self.joined(self.number + 1):
+            self.number += 1
+            self.again = deque(self.strip)
+            return
+        over, self.strip = self.strip[-1][0], []
+        if over:
+            self.within = False
+            self.number = (self.number + 1) % len(self.program.phases)
+            return
+        while self.joined(self.number):
+            self.number -= 1
 
     def issue(self, vector):
         """A group of a vector: whether it is the vector's last one; False if none can be issued."""
@@ -103,13 +138,17 @@ class Lanes:
             beside.popleft()
             self.beside = 0
         self.at *= not ends
-        self.within = not closes
-        if closes:
-            self.number = (self.number + 1) % len(self.program.phases)
+        self.within = True
+        if ends:
+            if self.joined(self.number):
+                self.again.popleft()
+            self.advance(vector, closes)
         return True if ends else None
 
     def step(self):
         """A group of a vector that no switch holds."""
+        if self.source is None:
+            return self.issue(self.again[0]) is not False
         own = {
             PhaseSource.AUXILIARY: self.auxiliary.fifo,
             PhaseSource.ACCUMULATORS: self.sums,
