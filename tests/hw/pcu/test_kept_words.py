@@ -42,7 +42,7 @@ from tests.native.stream_model import StreamModel
 X, Y, Z, PREVIOUS = Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS
 ACTIVATION, AUXILIARY = PhaseSource.ACTIVATION, PhaseSource.AUXILIARY
 KEPT = Fetched.KEPT
-#: Two vectors of int8 in a strip, and as many lanes as words.
+#: As many lanes as words; vectors of which a strip holds one, if they are of int8.
 WIDE_SETS = {"eight": (256, 8, 12), "single": (1024, 2, 12)}
 #: Groups of the least strip whose phases follow at once.
 LONG = OverlappingPhases.latency + KeptWords.latency
@@ -238,8 +238,11 @@ def test_wide_vectors_go_on_from_strip_to_strip(wide_model, name, seed):
     for form in ElementForm:
         strip = strip_of(sizes, form)
         assert strip > 1 or (name == "single" and form.per_word == 4)
-        phases = changed(BOTH, form=form), changed(ADDS, form=form, z=Fetched.ROW)
-        check_lengths(wide_model, name, sizes, LaneProgram(phases), ends_of(strip), rng)
+        first = changed(BOTH, form=form)
+        # A vector beside them has elements for the rows of several strips.
+        for fields in (BESIDE["row"], BESIDE["spread"]):
+            program = LaneProgram((first, changed(ADDS, form=form, **fields)))
+            check_lengths(wide_model, name, sizes, program, ends_of(strip), rng)
 
 
 def cycles_of(model, name, phases, length, rng, count=4):
