@@ -44,7 +44,7 @@ def joined_epilogue(epilogue: Epilogue, terms: int, form: Format, config: ChipCo
 def _variants(epilogue: Epilogue) -> Iterator[Epilogue]:
     yield epilogue
     for most in range(2, PHASES + 1):
-        codes = joined_codes(epilogue.codes, most)
+        codes = joined_codes(epilogue.codes, (epilogue.result,), most)
         if epilogue.first is None:
             yield dataclasses.replace(epilogue, chain=codes)
             first, *chain = codes

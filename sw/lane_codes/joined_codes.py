@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from hw.arch.config import ChipConfig
@@ -38,13 +38,17 @@ _FETCHED = (Operand.Y, Operand.Z)
 _NONE_BESIDE = {"auxiliary": AuxiliaryUse.NONE, "auxiliary_form": ElementForm.WORD}
 
 
-def joined_codes(codes: Sequence[LaneCode], most: int = PHASES) -> tuple[LaneCode, ...]:
+def joined_codes(
+    codes: Sequence[LaneCode], outputs: Collection[str], most: int = PHASES
+) -> tuple[LaneCode, ...]:
     """Join successive programs of a chain, each with as many behind it as one PCU can run.
 
     Parameters
     ----------
     codes : sequence of LaneCode
         Chain of programs of one phase each, in an order in which they can run.
+    outputs : collection of str
+        Values that are stored.
     most : int
         Most phases of a program.
     """
@@ -54,7 +58,7 @@ def joined_codes(codes: Sequence[LaneCode], most: int = PHASES) -> tuple[LaneCod
         taken, code = 1, rest[0]
         for count in range(2, min(most, len(rest)) + 1):
             later = {value for each in rest[count:] for value in _taken(each)}
-            joined = _joined(rest[:count], later)
+            joined = _joined(rest[:count], later.union(outputs))
             if joined is not None:
                 taken, code = count, joined
         found.append(code)
@@ -62,7 +66,9 @@ def joined_codes(codes: Sequence[LaneCode], most: int = PHASES) -> tuple[LaneCod
     return tuple(found)
 
 
-def balanced_codes(codes: Sequence[LaneCode], config: ChipConfig) -> list[tuple[LaneCode, ...]]:
+def balanced_codes(
+    codes: Sequence[LaneCode], outputs: Collection[str], config: ChipConfig
+) -> list[tuple[LaneCode, ...]]:
     """The chain, and those of it with joined phases, by the work of the PCUs of a chip: best first.
 
     A chain of more programs than there are PCUs is left out where two parts take less time.
@@ -71,11 +77,13 @@ def balanced_codes(codes: Sequence[LaneCode], config: ChipConfig) -> list[tuple[
     ----------
     codes : sequence of LaneCode
         Chain of programs of one phase each.
+    outputs : collection of str
+        Values that are stored.
     config : ChipConfig
     """
     chains: list[tuple[LaneCode, ...]] = []
     for most in range(1, PHASES + 1):
-        if (chain := joined_codes(codes, most)) not in chains:
+        if (chain := joined_codes(codes, outputs, most)) not in chains:
             chains.append(chain)
 
     def cycles(chain: tuple[LaneCode, ...]) -> float:
@@ -236,10 +244,14 @@ class _Joiner:
                 read.append((operand, coded.auxiliary, phase.auxiliary_form, phase.auxiliary))
             elif origin is not Fetched.NONE:
                 return None
+        own = self._coded[0].phase.form
         fetched, moved = [Fetched.NONE, Fetched.NONE], {}
         outside = []
         for operand, value, form, use in read:
             if value in self._kept:
+                # The same bytes may be read as numbers of another form.
+                if form is not (own if value == self._source else ElementForm.WORD):
+                    return None
                 word = self._kept.index(value)
                 if operand in used:
                     fetched[word], moved[operand] = Fetched.KEPT, _FETCHED[word]

@@ -106,7 +106,7 @@ def _joined_pipelines(
     region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines of element math: of the chain that has most PCUs at work, then of others."""
-    for chain in balanced_codes(codes, config):
+    for chain in balanced_codes(codes, region.outputs, config):
         yield from element_pipelines(region, chain, arrays, config)
 
 

@@ -24,7 +24,7 @@ PHASE_CHANGE = 22
 #: Cycles from a phase that has followed at once to the next one that does.
 FOLLOWING = 19
 #: Groups of a strip behind which a joined phase may follow at once: kept words are there.
-KEPT_AFTER = 24
+KEPT_AFTER = 19
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
 CHANGE = 4
 

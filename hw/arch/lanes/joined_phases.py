@@ -66,6 +66,8 @@ class JoinedPhases:
                 raise refusal("Phase before a joined one", "only keep words", phase.result.name)
         if rest and first.source is PhaseSource.STATISTICS:
             raise refusal("Source of joined phases", "be a stream", first.source.name)
+        if rest and self.reduction.changes and self.statistic in self.statistics:
+            raise refusal("Statistic that joined phases change", "not be read", self.statistic)
         uses = sum(each.auxiliary is not AuxiliaryUse.NONE for each in self.phases)
         if uses > 1:
             raise refusal("Joined phases that take the auxiliary stream", "be at most one", uses)

@@ -22,6 +22,7 @@ from hw.arch.lanes.phase_word import (
 )
 from tests.hw.pcu.lane_programs import random_program
 
+_NONE, _NO_X = ResultForm.NONE, PhaseSource.STATISTICS
 X, Y, PREVIOUS = Operand.X, Operand.Y, Operand.PREVIOUS
 SENT = LanePhase(PhaseSource.ACTIVATION, result=ResultForm.WORD)
 SUMMED = LanePhase(PhaseSource.ACTIVATION, reduction=Reduction.SUM)
@@ -99,7 +100,7 @@ def test_the_word_has_the_fields_of_its_layout(seed):
             changed(form=ElementForm.BF16, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.HELD),
             "Held vector must have at least 2 elements a word, as the source, not 'WORD'",
         ),
-        (changed(result=ResultForm.NONE), "must send its results or change a statistic"),
+        (changed(result=ResultForm.NONE), "must send its results, keep them or change a statistic"),
         (changed(statistic=1), "Statistic that nothing changes must be 0, not 1"),
         (
             changed(SUMMED, y=Fetched.STATISTIC_0),
@@ -124,6 +125,59 @@ def test_the_word_has_the_fields_of_its_layout(seed):
 def test_what_a_lane_cannot_run_is_refused(make, message):
     with pytest.raises(BadInputError, match=message):
         make()
+
+
+#: A phase that keeps its result, and one that reads and sends it.
+KEEPS = LanePhase(PhaseSource.ACTIVATION, reduction=Reduction.KEEP)
+READS = LanePhase(
+    PhaseSource.ACTIVATION, y=Fetched.KEPT, fma=(Y, Y, Y), argument=Y, result=ResultForm.WORD
+)
+BESIDE = dataclasses.replace(READS, z=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.VECTOR)
+
+
+@pytest.mark.parametrize(
+    ("phases", "message"),
+    [
+        ((READS,), "Phase that reads kept words must follow one that keeps, not 'the first phase'"),
+        ((KEEPS,), "Phase that keeps words must come before one that reads them"),
+        ((KEEPS, changed(READS, z=Fetched.KEPT)()), "Kept word must be kept by .*, not 1"),
+        ((KEEPS, changed(READS, fma=(X, Y, Y))()), "reads kept words must not be of a stream"),
+        ((KEEPS, changed(READS, form=ElementForm.BF16)()), "of a joined phase must be that of"),
+        ((KEEPS, READS, READS), "Phase before a joined one must only keep words, not 'WORD'"),
+        (
+            (KEEPS, changed(READS, reduction=Reduction.KEEP_BOTH, result=ResultForm.NONE)(), READS),
+            "Phase that keeps x must take a packet, not 'KEEP_BOTH'",
+        ),
+        (
+            (KEEPS, changed(BESIDE, reduction=Reduction.KEEP, result=ResultForm.NONE)(), BESIDE),
+            "take the auxiliary stream must be at most one, not 2",
+        ),
+        (
+            (
+                SUMMED,
+                KEEPS,
+                changed(READS, z=Fetched.STATISTIC_0, reduction=Reduction.KEEP, result=_NONE)(),
+                changed(READS, reduction=Reduction.SUM)(),
+            ),
+            "Statistic that joined phases change must not be read, not 0",
+        ),
+        (
+            (SUMMED, changed(FINISHED, reduction=Reduction.KEEP)(), changed(READS, source=_NO_X)()),
+            "Source of joined phases must be a stream, not 'STATISTICS'",
+        ),
+    ],
+)
+def test_phases_that_cannot_be_joined_are_refused(phases, message):
+    with pytest.raises(BadInputError, match=message):
+        LaneProgram(phases)
+
+
+def test_phases_joined_by_kept_words_have_the_ports_of_one():
+    first = changed(KEEPS, form=ElementForm.BF16)()
+    last = changed(BESIDE, form=ElementForm.BF16, result=ResultForm.BF16)()
+    (joined,) = LaneProgram((first, last)).joined
+    assert (joined.form, joined.auxiliary) == (ElementForm.BF16, AuxiliaryUse.VECTOR)
+    assert (joined.result, joined.auxiliary_vectors(3, 8)) == (ResultForm.BF16, 6)
 
 
 def test_words_that_no_program_makes_are_refused():

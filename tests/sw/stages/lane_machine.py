@@ -53,9 +53,12 @@ class _Unit:
         made = {}
         phases = list(self.code.phases)
         while phases:
-            # A phase over a packet, and those over statistics that follow it by themselves.
+            # A phase over a packet, those joined to it, and those over statistics that follow it.
             run = [phases.pop(0)]
-            while phases and phases[0].source is None and phases[0].auxiliary is None:
+            while phases and (
+                phases[0].phase.kept_words
+                or (phases[0].source is None and phases[0].auxiliary is None)
+            ):
                 run.append(phases.pop(0))
             known = values | made
             beside = np.concatenate([self.auxiliary(each, known) for each in run])

@@ -11,6 +11,7 @@ from sw.ir.element_operations import OPERATIONS
 from sw.ir.format_rules import bf16, castable, convertible, fp32, int8, int32, pred
 from sw.ir.infer import infer
 from sw.ir.types import TileType
+from sw.lane_codes.joined_codes import joined_codes
 from sw.lane_codes.lane_codes import lane_codes
 from sw.language.program_error import ProgramError
 from tests.sw.stages.lane_machine import interpreted, machine
@@ -73,6 +74,36 @@ def test_random_regions_have_goldens_bits(part, seed):
         served += 1
         split += len(codes) > 1
     assert split >= 10
+
+
+def test_joined_programs_have_goldens_bits(seed):
+    random = np.random.default_rng(seed)
+    served, lengths = 0, set()
+    while served < 60:
+        region = draw_region(random, 12)
+        bits, width = int(random.integers(12, 25)), int(random.choice([64, 128, 256]))
+        how = {"lane_axis": region.lane_axis, "phases": 1, "function_bits": bits}
+        try:
+            codes = lane_codes(region.nodes, region.inputs, region.outputs, **how)
+        except ProgramError:
+            continue
+        joined = joined_codes(codes, region.outputs, int(random.integers(2, PHASES + 1)))
+        if len(joined) == len(codes):
+            continue
+        served += 1
+        lengths |= {len(each.phases) for each in joined}
+        found = machine(
+            joined,
+            region.arrays,
+            lane_axis=region.lane_axis,
+            width_bits=width,
+            function_bits=bits,
+        )
+        for name, array in wanted(region, bits):
+            if name in found:
+                assert np.ascontiguousarray(found[name]).tobytes() == array.tobytes(), name
+        assert found.keys() >= region.outputs.keys()
+    assert lengths >= {2, 3, 4}
 
 
 def one(op, format_, lane_axis, random, shapes=(SIZE, SIZE, SIZE)):
