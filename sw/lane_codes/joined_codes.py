@@ -92,12 +92,12 @@ def balanced_codes(
         return longest / copies if copies else math.inf
 
     pcus = config.pcu_count
-    most = math.inf
+    limit = math.inf
     if len(codes) > pcus:
         # Parts of as many programs as there are PCUs, and one of the others.
         whole, rest = divmod(len(codes), pcus)
-        most = whole + (1 / (pcus // rest) if rest else 0)
-    found = sorted((each for each in chains if cycles(each) <= most), key=cycles)
+        limit = whole + (1 / (pcus // rest) if rest else 0)
+    found = sorted((each for each in chains if cycles(each) <= limit), key=cycles)
     # One that does not fit says why.
     return found or [tuple(codes)]
 
