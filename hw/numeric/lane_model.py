@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hw.arch.lanes.joined_phases import JoinedPhases
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import STATISTICS, PhaseSource, ResultForm
-from hw.numeric.lane_phase import phase_results, vectors
+from hw.numeric.phase_results import phase_results, vectors
 
 __all__ = ["LaneModel", "VectorStream"]
 

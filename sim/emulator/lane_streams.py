@@ -12,7 +12,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.numeric.division import ceil_div
-from hw.numeric.lane_phase import phase_results, vectors
+from hw.numeric.phase_results import phase_results, vectors
 from sw.prove.phase_runs import PhaseRuns
 
 __all__ = ["lane_results"]

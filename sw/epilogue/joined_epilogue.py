@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.formats import Format
-from sw.epilogue.epilogue import Epilogue
+from sw.epilogue.epilogue import Epilogue, epilogue_of, turned_epilogue_of
+from sw.epilogue.epilogue_region import EpilogueRegion
 from sw.lane_codes.joined_codes import cycles_per_group, joined_codes
 
-__all__ = ["joined_epilogue"]
+__all__ = ["epilogues_of"]
 
 #: Most chains behind a product that are considered: ports of its results.
 _CHAINS = 4
@@ -23,19 +24,31 @@ _CHAINS = 4
 _FASTER = 1.02
 
 
-def joined_epilogue(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) -> Epilogue:
-    """The epilogue with phases joined so that product and lanes take the fewest cycles.
+def epilogues_of(
+    region: EpilogueRegion, product: tuple[int, Format, Format], config: ChipConfig
+) -> tuple[Epilogue, Epilogue | None]:
+    """Lane programs behind a product, and behind that of the transposes, if lanes compute those.
 
     Parameters
     ----------
-    epilogue : Epilogue
-        Programs of one phase each.
-    terms : int
-        Terms of a sum.
-    form : Format
-        Of the operands.
+    region : EpilogueRegion
+    product : (int, Format, Format)
+        Terms of a sum, format of the operands, and of the result.
     config : ChipConfig
+
+    Raises
+    ------
+    ProgramError
+        As `epilogue_of` does.
     """
+    terms, form, out = product
+    epilogue, turned = (each(region, out, config) for each in (epilogue_of, turned_epilogue_of))
+    assert epilogue is not None
+    return _joined(epilogue, terms, form, config), turned and _joined(turned, terms, form, config)
+
+
+def _joined(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) -> Epilogue:
+    """The epilogue with phases joined so that product and lanes take the fewest cycles."""
     best = min(_variants(epilogue), key=lambda each: _cycles(each, terms, form, config))
     faster = _cycles(epilogue, terms, form, config) > _FASTER * _cycles(best, terms, form, config)
     return best if faster else epilogue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec, arrays_of
@@ -19,6 +19,7 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
+from sw.parts.cut_choices import computes, is_cast_operand, is_counted, largest, loads
 from sw.parts.expand import expanded
 from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.narrow_cut import narrow_cut
@@ -307,21 +308,19 @@ class _Divider:
         choices = []
         possible = (each for each in cuts(focus, self._names) if each.value.name not in self._held)
         reduced = {each.axis for each in walk(focus.nodes) if isinstance(each, ir.Reduce)}
-        for cut in sorted(possible, key=lambda each: (_is_counted(each, reduced), each.bytes)):
+        for cut in sorted(possible, key=lambda each: (is_counted(each, reduced), each.bytes)):
             own = slice_of(program, (), [cut])
-            useful = _computes(own) or _is_cast_operand(focus, cut)
-            allowed = self._numbers_may_pass or _loads(own)
+            useful = computes(own) or is_cast_operand(focus, cut)
+            allowed = self._numbers_may_pass or loads(own)
             if useful and allowed and self._step(program, [cut]) is not None:
                 choices.append(cut)
         # A cut after which the store is one part comes first, then those of the largest slices.
-        largest = [
-            each for each in _largest(program, choices) if not isinstance(each.node, ir.Iota)
-        ]
-        order = [*self._end(program, focus, choices), *largest, *choices]
+        widest = [each for each in largest(program, choices) if not isinstance(each.node, ir.Iota)]
+        order = [*self._end(program, focus, choices), *widest, *choices]
         for first in dict.fromkeys(order):
             taken = [first]
             # The store of an invariant is in no loop, and so alone.
-            for other in () if first.invariant else largest:
+            for other in () if first.invariant else widest:
                 if other in taken or other.invariant:
                     continue
                 if self._step(program, [*taken, other]) is not None:
@@ -372,39 +371,3 @@ class _Divider:
 def _peeled(program: Program, rows: bool) -> Part | None:
     """A slice without loops over points; a second division of the program has most of the same."""
     return peeled(program, {each.name: each for each in arrays_of(program)}, rows=rows)
-
-
-def _computes(program: Program) -> bool:
-    """Whether a slice has more than loads, casts and copies."""
-    return any(
-        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose | ir.Gather | ir.Iota)
-        for node in walk(program.nodes)
-    )
-
-
-def _loads(program: Program) -> bool:
-    """Whether a slice has more than numbers and constants."""
-    return any(isinstance(node, ir.Load | ir.Gather) for node in walk(program.nodes))
-
-
-def _is_counted(cut: Cut, reduced: Collection[int]) -> bool:
-    """Whether a cut is of numbers along a reduced axis: lanes count those that they reduce."""
-    return isinstance(cut.node, ir.Iota) and cut.node.axis in reduced
-
-
-def _is_cast_operand(program: Program, cut: Cut) -> bool:
-    """Whether a cut is a cast that a product reads: operands in memory need no computation."""
-    return isinstance(cut.node, ir.Cast) and any(
-        isinstance(node, ir.Matmul) and cut.value in node.values[:2] for node in walk(program.nodes)
-    )
-
-
-def _largest(program: Program, choices: Sequence[Cut]) -> Iterator[Cut]:
-    """The cuts whose values no other cut's slice computes."""
-    within = [
-        {each.name for node in walk(slice_of(program, (), [cut]).nodes) for each in node.results}
-        for cut in choices
-    ]
-    for cut in choices:
-        if sum(cut.value.name in names for names in within) == 1:
-            yield cut

@@ -12,9 +12,9 @@ import functools
 from hw.arch.config import ChipConfig
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import result_formats
-from sw.epilogue.epilogue import Epilogue, epilogue_of, turned_epilogue_of
+from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.epilogue_region import EpilogueRegion, backwards
-from sw.epilogue.joined_epilogue import joined_epilogue
+from sw.epilogue.joined_epilogue import epilogues_of
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.program import Program
@@ -159,10 +159,7 @@ def stage(program: Program, config: ChipConfig) -> Product:
     _require_cells(product, config)
     if region is None:
         return product
-    epilogues = (each(region, product.out, config) for each in (epilogue_of, turned_epilogue_of))
-    epilogue, turned = (
-        each and joined_epilogue(each, product.k, product.fmt, config) for each in epilogues
-    )
+    epilogue, turned = epilogues_of(region, (product.k, product.fmt, product.out), config)
     return dataclasses.replace(product, epilogue=epilogue, turned_epilogue=turned)
 
 

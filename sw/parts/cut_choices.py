@@ -1,0 +1,48 @@
+"""Properties of cuts, by which the search for a division tries some before others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.parts.slices import Cut, slice_of
+
+__all__ = ["computes", "is_cast_operand", "is_counted", "largest", "loads"]
+
+
+def computes(program: Program) -> bool:
+    """Whether a slice has more than loads, casts and copies."""
+    return any(
+        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose | ir.Gather | ir.Iota)
+        for node in walk(program.nodes)
+    )
+
+
+def loads(program: Program) -> bool:
+    """Whether a slice has more than numbers and constants."""
+    return any(isinstance(node, ir.Load | ir.Gather) for node in walk(program.nodes))
+
+
+def is_counted(cut: Cut, reduced: Collection[int]) -> bool:
+    """Whether a cut is of numbers along a reduced axis: lanes count those that they reduce."""
+    return isinstance(cut.node, ir.Iota) and cut.node.axis in reduced
+
+
+def is_cast_operand(program: Program, cut: Cut) -> bool:
+    """Whether a cut is a cast that a product reads: operands in memory need no computation."""
+    return isinstance(cut.node, ir.Cast) and any(
+        isinstance(node, ir.Matmul) and cut.value in node.values[:2] for node in walk(program.nodes)
+    )
+
+
+def largest(program: Program, choices: Sequence[Cut]) -> Iterator[Cut]:
+    """The cuts whose values no other cut's slice computes."""
+    within = [
+        {each.name for node in walk(slice_of(program, (), [cut]).nodes) for each in node.results}
+        for cut in choices
+    ]
+    for cut in choices:
+        if sum(cut.value.name in names for names in within) == 1:
+            yield cut
