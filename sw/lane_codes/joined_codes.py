@@ -30,7 +30,7 @@ from hw.arch.lanes.phase_word import (
 )
 from hw.numeric.alu_codes import AluOperation
 from sw.lane_codes.lane_code import CodedPhase, LaneCode
-from sw.timing.timed_lanes import PHASE_CHANGE
+from sw.timing.timed_lanes import KEPT_AFTER, PHASE_CHANGE
 
 __all__ = ["balanced_codes", "cycles_per_group", "joined_codes"]
 
@@ -102,7 +102,7 @@ def balanced_codes(
     return found or [tuple(codes)]
 
 
-def cycles_per_group(code: LaneCode, config: ChipConfig) -> float:
+def cycles_per_group(code: LaneCode, config: ChipConfig, strip: int | None = None) -> float:
     """Cycles that a PCU takes for each group of elements, in strips of joined phases.
 
     Parameters
@@ -110,12 +110,15 @@ def cycles_per_group(code: LaneCode, config: ChipConfig) -> float:
     code : LaneCode
         Its phases take a packet together.
     config : ChipConfig
+    strip : int, optional
+        Groups of a strip, if packets have fewer than can be kept.
     """
     phases = [each.phase for each in code.phases]
     if len(phases) == 1:
         return 1.0
-    strip = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
-    return len(phases) + _changes(phases) * PHASE_CHANGE / strip
+    strip = strip or kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
+    waits = _changes(phases) if strip >= KEPT_AFTER else len(phases)
+    return len(phases) + waits * PHASE_CHANGE / strip
 
 
 def _changes(phases: Sequence[LanePhase]) -> int:

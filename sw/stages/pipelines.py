@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 
 from hw.arch.config import ChipConfig
@@ -105,9 +106,20 @@ def _candidates(
 def _joined_pipelines(
     region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
-    """Pipelines of element math: of the chain that has most PCUs at work, then of others."""
+    """Pipelines of element math: of the chain or of one with joined phases, by the estimate."""
+    best: list[Pipeline] = []
+    others: list[Iterator[Pipeline | Unfit]] = []
     for chain in balanced_codes(codes, region.outputs, config):
-        yield from element_pipelines(region, chain, arrays, config)
+        candidates = element_pipelines(region, chain, arrays, config)
+        for each in candidates:
+            if isinstance(each, Unfit):
+                yield each
+            else:
+                best.append(each)
+                others.append(candidates)
+                break
+    yield from sorted(best, key=lambda each: each.cycles)
+    yield from itertools.chain.from_iterable(others)
 
 
 def _taken_again(region: Region, codes: tuple[LaneCode, ...]) -> list[str]:

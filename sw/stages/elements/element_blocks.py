@@ -110,16 +110,17 @@ def element_blocks(
     """
     tensors = {each.tensor for each in region.inputs.values()} | set(region.outputs.values())
     vector = packet_elements(codes, config)
-    packet = vector
+    packets = [vector]
     if any(len(each.phases) > 1 for each in codes):
-        # Joined phases have a whole strip of elements.
+        # Joined phases have a strip of elements, or half of one where that leaves less to fill up.
         strip = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
-        packet = max(vector, strip * config.pcu.lanes)
+        packets = [max(vector, strip * config.pcu.lanes // part) for part in (1, 2)]
     bytes_each = max(form.bits // 8 for code in codes for form in code.formats.values())
     most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
     choices = [
         each
         for matrix in _matrices(region, arrays, tensors, vector)
+        for packet in packets
         for each in _cut(matrix, vector, packet, lines, copies, most)
     ]
     cycles = [block_cycles(each, region, codes, config, copies) for each in choices]
@@ -185,7 +186,7 @@ def block_cycles(
     config: ChipConfig,
     copies: int,
 ) -> float:
-    """Cycles of the first line, without those of a start: of its chains, of its loads, its stores.
+    """Cycles of the first line, of its chains, of its loads or its stores, and of a first packet.
 
     Parameters
     ----------
@@ -198,11 +199,12 @@ def block_cycles(
     """
     down, across = blocks.counts(0)
     boxes = down * across
-    groups = blocks.packets / copies * blocks.packet / config.pcu.lanes
-    lanes = groups * max(cycles_per_group(each, config) for each in codes)
+    packet = blocks.packet // config.pcu.lanes
+    cycles = [packet * cycles_per_group(each, config, packet) for each in codes]
+    lanes = blocks.packets / copies * max(cycles)
     loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
     stores = max(_row(blocks, each, config) for each in region.outputs.values())
-    return boxes * max(lanes, blocks.rows * max(loads, stores))
+    return boxes * max(lanes, blocks.rows * max(loads, stores)) + sum(cycles)
 
 
 def _row(blocks: ElementBlocks, tensor: str, config: ChipConfig) -> float:
