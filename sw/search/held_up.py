@@ -39,7 +39,7 @@ def cycles_apart(product: Product, config: ChipConfig) -> int | None:
     if cycles is None:
         return None
     loaded = sent.bits + sum(epilogue.inputs[each].type.format.bits for each in epilogue.tiles)
-    programs = len(epilogue.chain or epilogue.codes)
+    programs = sum(len(code.phases) for code in epilogue.chain or epilogue.codes)
     elements, stored = product.m * product.n, product.out.bits
     return cycles + round(elements_alone(config, elements, programs, loaded, stored))
 
