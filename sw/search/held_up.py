@@ -17,8 +17,9 @@ from sw.stages.region import Region
 
 __all__ = ["CLEAR", "compared", "cycles_apart", "held_up"]
 
-#: Ratio of cycles from which on a comparison is clear, which no error of the model turns.
-CLEAR = 1.125
+#: Ratio of cycles from which on a comparison is clear: what a plan that is run with a clock may
+#: gain is then not worth the compilation of both forms.
+CLEAR = 1.06
 
 
 def cycles_apart(product: Product, config: ChipConfig) -> int | None:

@@ -45,7 +45,7 @@ CASES = {
     ),
     "gated 256, small": (gated_mlp, GATED, named["small"], False, "behind"),
     "linear, long, large": (linear_gelu, LONG, named["large"], True, "apart"),
-    "linear, small": (linear_gelu, LINEAR, named["small"], True, None),
+    "linear, small": (linear_gelu, LINEAR, named["small"], True, "apart"),
     "linear, mesh": (linear_gelu, LINEAR, MESH, False, "behind"),
     "layer, tiny": (decoder_layer, LAYER, named["tiny"], True, "apart"),
     "layer, large": (decoder_layer, LAYER, named["large"], True, "apart"),
@@ -101,7 +101,7 @@ def counted(monkeypatch):
     [
         (decoder_layer, LAYER, named["small"], [False]),
         (gated_mlp, GATED, named["small"], [True]),
-        (linear_gelu, LINEAR, named["small"], [True, False]),
+        (linear_gelu, LINEAR, named["small"], [False]),
     ],
     ids=["layer", "gated", "linear"],
 )
