@@ -333,3 +333,22 @@ def test_what_is_not_served_is_refused_at_its_line(kernel, sizes, message):
     with pytest.raises(tw.ProgramError, match=message) as found:
         kernel.compile("small", dtype=tw.bf16, **sizes)
     assert found.value.where.startswith("test_carried_loops.py:")
+
+
+@tw.kernel("X[B, H, W, C] -> Y[B, C]")
+def mean_over_places(X, Y):
+    B, H, W, C = X.shape
+    for b in tw.each(B):
+        total = tw.zeros(1, C)
+        for h in tw.each(H):
+            total += tw.col_sum(tw.load_tile(X[b, h, :, :]))
+        tw.store_tile(Y[b, :], total * (1 / (H * W)))
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small"])
+def test_a_loop_that_carries_inside_one_over_points(chip):
+    """Each section stores the row of one point, a part of the tensor."""
+    x = np.random.default_rng(3).normal(size=(2, 3, 5, 8)).astype(np.float32)
+    found = mean_over_places.run(x, config=chip, backend="emulator")
+    assert found.verified, found.problems
+    assert np.abs(found.Y - x.mean(axis=(1, 2))).max() < 1e-3
