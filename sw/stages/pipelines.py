@@ -96,7 +96,8 @@ def _candidates(
             others += [Reading(region, pairs)] if pairs != codes else []
         build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
-        build, codes = _joined_pipelines, _codes(region, config, 1, phases=1)
+        codes = _codes(region, config, 1, phases=1)
+        build = functools.partial(_joined_pipelines, in_order=in_order)
     if again := _taken_again(region, codes):
         yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
         return
@@ -104,13 +105,21 @@ def _candidates(
 
 
 def _joined_pipelines(
-    region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
+    region: Region,
+    codes: tuple[LaneCode, ...],
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    *,
+    in_order: bool,
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines of element math: of the chain or of one with joined phases, by the estimate."""
     best: list[Pipeline] = []
     others: list[Iterator[Pipeline | Unfit]] = []
     for chain in balanced_codes(codes, region.outputs, config):
         candidates = element_pipelines(region, chain, arrays, config)
+        if not in_order:
+            yield from candidates
+            continue
         for each in candidates:
             if isinstance(each, Unfit):
                 yield each

@@ -6,7 +6,7 @@ from typing import Any
 
 from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_room import ROUND_TRIP
-from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, Reduction
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource
 from hw.numeric.division import ceil_div
 from sw.prove.lane_actors import LaneUnit
 from sw.prove.machine import Channel
@@ -27,9 +27,6 @@ FOLLOWING = 19
 KEPT_AFTER = 19
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
 CHANGE = 4
-
-
-_RUNNING = (Reduction.SUM, Reduction.MAXIMUM, Reduction.MINIMUM)
 
 
 class TimedLaneUnit(Producer, LaneUnit):
@@ -74,7 +71,7 @@ class TimedLaneUnit(Producer, LaneUnit):
     def _issue(self, units: int) -> None:
         phase = self._phases[self._run].phases[self._step]
         cycles = self.groups
-        if phase.reduction in _RUNNING:
+        if phase.reduction.runs:
             cycles = max(cycles, CHANGE / phase.elements_per_word)
         first, last = self.free, 0.0
         for port, count, each in self._needs(units):

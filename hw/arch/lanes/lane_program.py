@@ -81,8 +81,7 @@ class LaneProgram:
             require_int("Constant of a lane program", constant, 0, (1 << 32) - 1)
         rest = (0,) * (CONSTANTS - len(self.constants))
         object.__setattr__(self, "constants", (*self.constants, *rest))
-        sources = [phase.source for phase in self.phases]
-        if all(source is PhaseSource.STATISTICS for source in sources):
+        if all(each.source is PhaseSource.STATISTICS for each in self.joined):
             raise refusal("Source of one phase", "be a stream", PhaseSource.STATISTICS.name)
         changed: set[int] = set()
         for number, phase in enumerate(self.phases):
@@ -91,7 +90,6 @@ class LaneProgram:
                 raise refusal("Statistic", rule, statistic)
             if phase.reduction.changes:
                 changed.add(phase.statistic)
-        assert self.joined
 
     @functools.cached_property
     def joined(self) -> tuple[JoinedPhases, ...]:

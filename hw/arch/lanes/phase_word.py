@@ -192,6 +192,11 @@ class Reduction(enum.Enum, shape=3):
         return self in (Reduction.KEEP, Reduction.KEEP_BOTH)
 
     @property
+    def runs(self) -> bool:
+        """Whether a statistic changes by one result after another: a sum or an extreme."""
+        return self in (Reduction.SUM, Reduction.MAXIMUM, Reduction.MINIMUM)
+
+    @property
     def changes(self) -> bool:
         """Whether a statistic changes."""
         return self is not Reduction.NONE and not self.keeps

@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 from hw.arch.descriptor import Descriptor
-from hw.arch.lanes.phase_word import PhaseSource, Reduction
+from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.loops import BoxLoop
 from hw.numeric.division import ceil_div
 from sw.lane_codes.lane_code import LaneCode
@@ -20,8 +20,6 @@ __all__ = ["row_cycles"]
 
 #: Cycles from a free slot until memory has filled it, at a latency of 100.
 _LATENCY = 130
-#: Reductions that change with every vector.
-_RUNNING = Reduction.SUM, Reduction.MAXIMUM, Reduction.MINIMUM
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +135,7 @@ def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
         if each.phase.source is PhaseSource.STATISTICS:
             continue
         groups = vector / config.pcu.lanes
-        if each.phase.reduction in _RUNNING:
+        if each.phase.reduction.runs:
             groups = max(groups, CHANGE)
         column = frame.halves(form) * groups
         if pieces:
