@@ -18,7 +18,7 @@ from sw.array_spec import ArraySpec
 from sw.gathers.row_scatter import RowScatter
 from sw.passes.field_limits import Unfit, require_count
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting, on_lines
-from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.stage_graph import Boxes, Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
 __all__ = ["adding_pipelines"]
@@ -227,11 +227,11 @@ class _Line:
         """Rows of the table, then those to add, in slots of a box."""
         scatter, lanes = self._scatter, self._lanes
         boxes, column = self._boxes, self._number * self._wide
-        following = []
+        following: Boxes = ()
         if isinstance(scatter.source, str):
             added = self._updates // self._high
             source = boxes_of(self._arrays, scatter.source, (self._wide, self._high), column=column)
-            following.append((*source, (BoxLoop(added, 1, self._high if added > 1 else 0),)))
+            following = ((*source, (BoxLoop(added, 1, self._high if added > 1 else 0),)),)
             boxes += added
         size = self._wide * self._high
         write = Walk((loop(size // lanes, lanes),), windows=LoopProgram(boxes))

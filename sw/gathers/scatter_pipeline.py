@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 
 from hw.arch.agcu import AGCU_STREAMS, INDEX_BITS
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import MAX_BOX
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX, Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import Level
 from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.gathers.row_scatter import RowScatter
 from sw.passes.field_limits import Unfit, require_count
@@ -59,69 +61,144 @@ def _lines(
         )
     parts = PipelineParts(config)
     form = argument_of(arrays, scatter.table)[1].format
-    vector, element = parts.vector(form), form.bits // 8
-    most = lines * MAX_BOX
-    if scatter.columns > most:
-        raise Unfit(
-            f"A scatter on {lines} AGCUs takes rows of at most {most} elements, "
-            f"not {scatter.columns}",
-            value=scatter.columns,
-            rule=f"at most {most} columns",
-        )
-    assert isinstance(scatter.source, str)
-    wide = ceil_div(ceil_div(scatter.columns, lines), vector) * vector
-    lines = ceil_div(scatter.columns, wide)
-    lanes = config.width_bits // INDEX_BITS
-    # The store takes every vector of numbers: none may be left when it has stored the last row.
-    vectors = ceil_div(scatter.rows, lanes)
+    vector = parts.vector(form)
     require_count("rows", scatter.rows)
-    size = INDEX_BITS // 8
+    # All blocks of columns but the first begin at an aligned address.
+    unit = max(vector, BASE_ALIGNMENT * 8 // form.bits)
+    wide = ceil_div(ceil_div(scatter.columns, lines), unit) * unit
+    lines = ceil_div(scatter.columns, wide)
     for line in range(lines):
-        numbers, rows = f"line{line}_numbers", f"line{line}_rows"
-        column = line * wide
-        walk = Walk((loop(1, lanes),), windows=LoopProgram(vectors), last_level=Level.ADDRESS)
-        parts.hold(
-            numbers,
-            Hold(lanes * size, size, (walk,), (walk,)),
-            wanted=_SLOTS,
-            rate=1.0 / lanes,
-            alignment=2,
-            tokens=True,
-        )
-        parts.load(
-            f"{numbers}_load",
-            line,
-            boxes_of(arrays, scatter.numbers, (lanes, 1)),
-            [BoxLoop(vectors, 0, lanes if vectors > 1 else 0)],
-            [Socket(numbers)],
-        )
-        walk = Walk(
-            (loop(wide // vector, vector),),
-            windows=LoopProgram(scatter.rows),
-            last_level=Level.ADDRESS,
-        )
-        parts.hold(
-            rows,
-            Hold(wide * element, element, (walk,), (walk,)),
-            wanted=_SLOTS,
-            rate=1.0,
-            alignment=2,
-            tokens=True,
-        )
-        parts.load(
-            f"{rows}_load",
-            line,
-            boxes_of(arrays, scatter.source, (wide, 1), column=column),
-            [BoxLoop(scatter.rows, 1, 1)],
-            [Socket(rows)],
-        )
-        parts.store(
-            f"{rows}_store",
-            line,
-            boxes_of(arrays, scatter.table, (wide, 1), column=column),
-            [BoxLoop(scatter.rows, 1, 0)],
-            [(Socket(rows), 1)],
-            index=1,
-        )
-        parts.join(f"{rows}_named", [(Socket(numbers), 1)], [Socket(f"{rows}_store", 1)])
+        first = line * wide
+        pieces = _pieces(first, min(wide, scatter.columns - first), vector, unit)
+        _add_numbers(parts, scatter, arrays, line, len(pieces))
+        _add_rows(parts, scatter, arrays, line, pieces, form)
     return parts.done(f"{lines} lines of {scatter.rows} x {wide}", min(scatter.rows, MAX_BOX), wide)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Piece:
+    """Columns of a row that one box takes.
+
+    Parameters
+    ----------
+    column : int
+        The first one.
+    wide, count : int
+        Columns side by side in a box, and how many times as many follow in it.
+    box : int
+        Columns of the box: whole vectors.
+    """
+
+    column: int
+    wide: int
+    count: int
+    box: int
+
+    def boxes(
+        self, arrays: tuple[ArraySpec, ...], name: str, rows: int, step: int
+    ) -> tuple[Descriptor, int, tuple[BoxLoop, ...]]:
+        """Descriptor and argument of its columns of a tensor, and a loop over rows."""
+        descriptor, argument = boxes_of(arrays, name, (self.box, 1), column=self.column)
+        high, pitch = descriptor.dims[1], descriptor.strides[0]
+        size = argument_of(arrays, name)[1].format.bits // 8
+        descriptor = dataclasses.replace(
+            descriptor,
+            dims=(self.wide, self.count, high),
+            strides=(self.box * size if self.count > 1 else pitch, pitch),
+            box=(self.box, self.count, 1),
+            element_strides=(),
+        )
+        return descriptor, argument, (BoxLoop(rows, _ROW, step if rows > 1 else 0),)
+
+
+#: Dimension of a piece's boxes along which rows follow one another.
+_ROW = 2
+
+
+def _pieces(first: int, columns: int, vector: int, unit: int) -> tuple[_Piece, ...]:
+    """Pieces of a line's columns: as many whole boxes as it has in one, the rest in another."""
+    side = ceil_div(ceil_div(columns, ceil_div(columns, MAX_BOX)), unit) * unit
+    count, rest = divmod(columns, side)
+    pieces = [_Piece(first, side, count, side)] if count else []
+    if rest:
+        pieces.append(_Piece(first + count * side, rest, 1, ceil_div(rest, vector) * vector))
+    return tuple(pieces)
+
+
+def _add_numbers(
+    parts: PipelineParts,
+    scatter: RowScatter,
+    arrays: tuple[ArraySpec, ...],
+    line: int,
+    pieces: int,
+) -> None:
+    """Add the buffer of row numbers, which come again for each piece of a row.
+
+    The store takes every vector of numbers: none may be left when it has stored the last row.
+    """
+    lanes, size = parts.config.width_bits // INDEX_BITS, INDEX_BITS // 8
+    vectors = ceil_div(scatter.rows, lanes)
+    walk = Walk(
+        (loop(1, lanes),),
+        launches=LoopProgram(pieces),
+        windows=LoopProgram(vectors),
+        last_level=Level.ADDRESS,
+    )
+    name = f"line{line}_numbers"
+    hold = Hold(lanes * size, size, (walk,), (walk,))
+    parts.hold(name, hold, wanted=_SLOTS, rate=1.0 / lanes, alignment=2, tokens=True)
+    parts.load(
+        f"{name}_load",
+        line,
+        boxes_of(arrays, scatter.numbers, (lanes, 1)),
+        [BoxLoop(pieces, 1, 0), BoxLoop(vectors, 0, lanes if vectors > 1 else 0)],
+        [Socket(name)],
+    )
+
+
+def _add_rows(
+    parts: PipelineParts,
+    scatter: RowScatter,
+    arrays: tuple[ArraySpec, ...],
+    line: int,
+    pieces: tuple[_Piece, ...],
+    form: Format,
+) -> None:
+    """Add the buffer of rows, a piece of one to a slot, and the store of those that are named."""
+    assert isinstance(scatter.source, str)
+    vector, element = parts.vector(form), form.bits // 8
+    first, last = (each.box * each.count for each in (pieces[0], pieces[-1]))
+    slope = (last - first) // vector
+    steps = loop(first // vector, vector)
+    if slope:
+        steps = dataclasses.replace(steps, stride=vector, slope=slope, outer=Level.LAUNCHES)
+    walk = Walk(
+        (steps,),
+        launches=LoopProgram(len(pieces)),
+        windows=LoopProgram(scatter.rows),
+        last_level=Level.ADDRESS,
+    )
+    name = f"line{line}_rows"
+    hold = Hold(first * element, element, (walk,), (walk,))
+    parts.hold(name, hold, wanted=_SLOTS, rate=1.0, alignment=2, tokens=True)
+    descriptor, argument, loops = pieces[0].boxes(arrays, scatter.source, scatter.rows, 1)
+    parts.load(
+        f"{name}_load",
+        line,
+        (descriptor, argument),
+        loops,
+        [Socket(name)],
+        following=tuple(each.boxes(arrays, scatter.source, scatter.rows, 1) for each in pieces[1:]),
+    )
+    descriptor, argument, loops = pieces[0].boxes(arrays, scatter.table, scatter.rows, 0)
+    parts.store(
+        f"{name}_store",
+        line,
+        (descriptor, argument),
+        loops,
+        [(Socket(name), 1)],
+        index=_ROW,
+        following=tuple(each.boxes(arrays, scatter.table, scatter.rows, 0) for each in pieces[1:]),
+    )
+    named = [Socket(f"{name}_store", 1)]
+    parts.join(f"{name}_named", [(Socket(f"line{line}_numbers"), 1)], named)

@@ -94,27 +94,32 @@ def _agcu(
     credits = [0] * config.token_tracks
     for name, load in graph.of(Load):
         if load.agcu == agcu:
-            lists = ((load.descriptor, load.argument, load.loops), *load.following)
             waits = (Wait(load.port, load.slots * load.takers * load.readers),)
-            first, *following = (
-                IssuerProgram(len(descriptors) + number, loops, waits, load.index)
-                for number, (_, _, loops) in enumerate(lists)
-            )
-            loads[load.stream] = dataclasses.replace(first, following=tuple(following))
-            descriptors += [(descriptor, argument) for descriptor, argument, _ in lists]
+            loads[load.stream] = _issuer(load, waits, descriptors)
             slots = sum(homes[sink.stage].slots for sink in graph.sinks(name))
             credits[load.port] = slots * load.readers
     for _, store in graph.of(Store):
         if store.agcu == agcu:
             stores += [None] * (store.stream + 1 - len(stores))
-            stores[store.stream] = IssuerProgram(len(descriptors), store.loops, index=store.index)
-            descriptors.append((store.descriptor, store.argument))
+            stores[store.stream] = _issuer(store, (), descriptors)
     return AgcuProgram(
         loads=tuple(loads),
         stores=tuple(stores),
         descriptors=tuple(descriptors),
         credits=tuple(credits[: config.token_tracks]),
     )
+
+
+def _issuer(
+    boxes: Load | Store, waits: tuple[Wait, ...], descriptors: list[tuple[Descriptor, int]]
+) -> IssuerProgram:
+    """Program of a stream, whose descriptors are added to those of the AGCU."""
+    first, *following = (
+        IssuerProgram(len(descriptors) + number, loops, waits, boxes.index)
+        for number, (_, _, loops) in enumerate(boxes.lists)
+    )
+    descriptors += [(descriptor, argument) for descriptor, argument, _ in boxes.lists]
+    return dataclasses.replace(first, following=tuple(following))
 
 
 def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:

@@ -18,6 +18,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.pack import Buffer, Home, pack
 from sw.stages.stage_graph import (
+    Boxes,
     Hold,
     Lanes,
     Load,
@@ -232,7 +233,7 @@ class PipelineParts:
         slots: int = 1,
         takers: int = 1,
         index: int = 0,
-        following: Sequence[tuple[Descriptor, int, tuple[BoxLoop, ...]]] = (),
+        following: Boxes = (),
     ) -> None:
         """Add a load stream, at the wanted AGCU or the next one with a free stream.
 
@@ -256,7 +257,7 @@ class PipelineParts:
             slots=slots,
             takers=takers,
             index=index,
-            following=tuple(following),
+            following=following,
         )
         self.join(name, [(Socket(name), 1)], sinks)
 
@@ -269,10 +270,11 @@ class PipelineParts:
         sources: Sequence[tuple[Socket, int]],
         *,
         index: int = 0,
+        following: Boxes = (),
     ) -> None:
         """Add a store stream, at the wanted AGCU or the next one with a free stream.
 
-        ``index`` is as of `Store`.
+        ``index`` and ``following`` are as of `Store`.
 
         Raises
         ------
@@ -280,7 +282,9 @@ class PipelineParts:
             If no AGCU has one.
         """
         at, stream = self._free_stream("Store", self._stores, agcu, AGCU_STREAMS, loops)
-        self.stages[name] = Store(at, stream, *tensor, tuple(loops), index)
+        self.stages[name] = Store(
+            at, stream, *tensor, tuple(loops), index=index, following=following
+        )
         self.join(name, sources, [Socket(name)])
 
     def _free_stream(

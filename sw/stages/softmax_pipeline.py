@@ -269,7 +269,7 @@ class _Builder:
             once,
             [Socket("keys0"), Socket("values0_0")],
             slots=self.sizes.blocks,
-            following=[(*values, once)],
+            following=((*values, once),),
         )
 
     def _queries(self, part: int, first: int, pairs: int) -> None:

@@ -22,6 +22,7 @@ from sw.array_spec import ArraySpec
 from sw.pcu_text import pcu_text
 
 __all__ = [
+    "Boxes",
     "Hold",
     "Lanes",
     "Load",
@@ -87,6 +88,10 @@ class Stage:
         return type(self).__name__.lower()
 
 
+#: Tensors in boxes: descriptor, launch argument and loops over boxes of each.
+Boxes = tuple[tuple[Descriptor, int, tuple[BoxLoop, ...]], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Transfer(Stage):
     """Boxes of a tensor, one after the other.
@@ -101,6 +106,10 @@ class _Transfer(Stage):
         Launch argument with the tensor's address.
     loops : tuple of BoxLoop
         Loops over boxes, outermost first.
+    index : int
+        Dimension whose coordinate each box takes from a stream of numbers; 0: none.
+    following : tuple of (Descriptor, int, tuple of BoxLoop)
+        Tensors that pass after it, one after the other: descriptor, argument and loops.
     """
 
     agcu: int
@@ -108,6 +117,13 @@ class _Transfer(Stage):
     descriptor: Descriptor
     argument: int
     loops: tuple[BoxLoop, ...]
+    index: int = dataclasses.field(default=0, kw_only=True)
+    following: Boxes = dataclasses.field(default=(), kw_only=True)
+
+    @property
+    def lists(self) -> Boxes:
+        """Descriptor, argument and loops of each tensor that passes."""
+        return ((self.descriptor, self.argument, self.loops), *self.following)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,31 +140,17 @@ class Load(_Transfer):
         Buffers that take each box; the next ones take the next box.
     readers : int
         Read engines of a buffer that report that they have left a slot.
-    index : int
-        Dimension whose coordinate each box takes from the stream that ends at the load; 0: none.
-    following : tuple of (Descriptor, int, tuple of BoxLoop)
-        Tensors that are loaded after it, one after the other: descriptor, argument and loops.
     """
 
     port: int
     slots: int = 1
     takers: int = 1
     readers: int = 1
-    index: int = 0
-    following: tuple[tuple[Descriptor, int, tuple[BoxLoop, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Store(_Transfer):
-    """Stream of boxes to memory.
-
-    Parameters
-    ----------
-    index : int
-        Dimension whose coordinate each box takes from the stream that ends at port 1; 0: none.
-    """
-
-    index: int = 0
+    """Stream of boxes to memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -354,9 +356,7 @@ def segmented_boxes(
 def _stage_text(stage: Stage) -> str:
     match stage:
         case Load() | Store():
-            boxes = [_boxes_text(stage.descriptor, stage.argument, stage.loops)]
-            if isinstance(stage, Load):
-                boxes += [_boxes_text(*each) for each in stage.following]
+            boxes = [_boxes_text(*each) for each in stage.lists]
             kind = f"{stage.kind} by number" if stage.index else stage.kind
             return f"{kind} {', then '.join(boxes)}; agcu{stage.agcu}.{stage.stream}"
         case Hold():
