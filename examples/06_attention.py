@@ -1,7 +1,6 @@
-"""Example 6. Attention of whole rows: two products with a softmax between them.
+"""Example 6. Attention as in a lecture: two products with a softmax of whole rows between them.
 
-Scores of a block of queries against all keys fit on the chip, so the softmax is printed as in a
-lecture.
+The compiler computes it over blocks of keys, and no score leaves the compute units.
 """
 
 import ml_dtypes
@@ -33,6 +32,6 @@ if __name__ == "__main__":
     shapes = (64, 32), (80, 32), (80, 32)
     q, k, v = (rng.normal(size=shape).astype(ml_dtypes.bfloat16) for shape in shapes)
     program = attention.compile("small", M=64, S=80, D=32, dtype=tw.bf16)
-    # No image of the chip holds all of it: parts, and the arrays that pass between them.
+    # Pairs of PCUs: one sends exponentials of its scores, the other multiplies values by them.
     print(program.report())
     print(program.run(q, k, v, backend="emulator"))

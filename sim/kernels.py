@@ -31,7 +31,7 @@ def summed(
     tiles : mapping of str to int
         Block size by loop index, which overrides the program's hint.
     exact : bool
-        Keep the printed form of a softmax over blocks.
+        Keep the printed form of a softmax between products.
 
     Raises
     ------
@@ -39,7 +39,9 @@ def summed(
         If a carried sum of 8-bit floats has odd blocks.
     """
     program = accumulate(choose_sizes(program, tiles, default=_BLOCK))
-    program = program if exact else online(program)
+    if not exact:
+        # A softmax of whole rows is one over blocks then.
+        program = choose_sizes(online(program), tiles, default=_BLOCK)
     require_whole_lanes(program)
     return program
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from sw.ir.nodes import NODES, Loop, Node, Operand, Value
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType, View
 
-__all__ = ["Names", "map_operands", "rebuild", "rename", "used", "walk"]
+__all__ = ["Names", "map_operands", "rebuild", "rename", "unused", "used", "walk"]
 
 # Names of the parts of everything that has parts worth visiting.
 _PARTS: dict[type[Any], tuple[str, ...]] = {
@@ -126,3 +126,11 @@ def rename(program: Program, values: Mapping[str, str], symbols: Mapping[str, Af
         return item
 
     return replace(program, nodes=rebuild(program.nodes, change))
+
+
+def unused(stem: str, names: Collection[str]) -> str:
+    """A name that is not among these."""
+    name, number = stem, 2
+    while name in names:
+        name, number = f"{stem}.{number}", number + 1
+    return name

@@ -1,4 +1,4 @@
-"""Attention with whole rows of scores on the chip: product, softmax of rows, product."""
+"""Attention as it is written: product, softmax of whole rows of scores, product."""
 
 import numpy as np
 
@@ -8,8 +8,11 @@ __all__ = ["attention"]
 
 
 @tw.kernel("Q[H, M, D], K[H, S, D], V[H, S, D] -> O[H, M, D]", sizes={"H": 2, "D": 64})
-def attention(Q, K, V, O):
-    """Attention of H heads, each with keys and values of its own."""
+def attention(Q, K, V, O, exact=False):
+    """Attention of H heads, each with keys and values of its own.
+
+    `exact` keeps whole rows of scores, instead of blocks of them with a running maximum.
+    """
     H, M, D = Q.shape
     for h in tw.each(H):
         k, v = tw.load_tile(K[h]), tw.load_tile(V[h])

@@ -16,7 +16,7 @@ from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec, arrays_of
 from sw.ir import nodes as ir
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.cut_choices import computes, is_cast_operand, is_counted, largest, loads
@@ -27,7 +27,7 @@ from sw.parts.order import divisible, out_of_place, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
 from sw.parts.sections import Section, is_repeated, sections
-from sw.parts.slices import Cut, cuts, reload, slice_of, stores, unused
+from sw.parts.slices import Cut, cuts, reload, slice_of, stores
 
 __all__ = ["Serves", "divide", "undivided"]
 

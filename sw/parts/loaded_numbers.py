@@ -14,10 +14,9 @@ from hw.numeric.formats import int32
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
-from sw.ir.rewrite import Names, rebuild, walk
+from sw.ir.rewrite import Names, rebuild, unused, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.ir.verify import verify
-from sw.parts.slices import unused
 
 __all__ = ["with_loaded_numbers"]
 

@@ -18,12 +18,12 @@ from sw.array_spec import ArraySpec, Segments
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
 from sw.parts.joined_rows import joined_rows, row_loop
 from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_sums import JoinedLoad, point_sum
-from sw.parts.slices import unused, whole_block
+from sw.parts.slices import whole_block
 from sw.passes.simplify import simplify
 
 __all__ = ["peeled"]

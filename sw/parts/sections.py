@@ -15,11 +15,11 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import pred
 from sw.ir.program import Program
-from sw.ir.rewrite import used, walk
+from sw.ir.rewrite import unused, used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.language.program_error import ProgramError
 from sw.parts.part import Argument
-from sw.parts.slices import unused, with_nodes
+from sw.parts.slices import with_nodes
 from sw.passes.simplify import symbols_of
 
 __all__ = ["Section", "is_repeated", "sections"]

@@ -13,11 +13,11 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.format_rules import pred
 from sw.ir.program import Program
-from sw.ir.rewrite import used, walk
+from sw.ir.rewrite import unused, used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.passes.simplify import live, symbols_of
 
-__all__ = ["Cut", "cuts", "reload", "slice_of", "stores", "unused", "whole_block", "with_nodes"]
+__all__ = ["Cut", "cuts", "reload", "slice_of", "stores", "whole_block", "with_nodes"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,14 +163,6 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
             kind = TensorType(dims, value.type.format, Space.MEMORY, Role.OUT)
             invariant = any(loop.index not in depends[value.name] for loop in loops)
             yield Cut(value, Tensor(name, kind), View(name, entries), node, invariant)
-
-
-def unused(stem: str, names: Collection[str]) -> str:
-    """A name that is not among these."""
-    name, number = stem, 2
-    while name in names:
-        name, number = f"{stem}.{number}", number + 1
-    return name
 
 
 def _computed(

@@ -27,6 +27,7 @@ from sw.language.program_error import ProgramError
 from sw.passes.simplify import simplify
 from sw.softmax.running_softmax import RunningSoftmax, SoftmaxFinder
 from sw.softmax.score_chain import Hidden, Missed
+from sw.softmax.whole_rows import over_blocks
 
 __all__ = ["is_exact", "missed_softmaxes", "online"]
 
@@ -37,7 +38,7 @@ def is_exact(options: Mapping[str, Any]) -> bool:
 
 
 def online(program: Program) -> Program:
-    """Rewrite each loop that carries m, l and o of a softmax.
+    """Rewrite each loop that carries m, l and o of a softmax, and each softmax of whole rows.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def online(program: Program) -> Program:
     ProgramError
         At a scale of scores that is not positive and finite.
     """
-    lean = simplify(program)
+    lean = over_blocks(simplify(program))
     rewriter = _Rewriter(lean)
     nodes = rewriter.block(lean.nodes)
     if not rewriter.changed:

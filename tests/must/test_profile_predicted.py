@@ -4,13 +4,13 @@ import collections
 
 import pytest
 
-from sw.kernels.attention import attention
 from sw.kernels.flash_attention import flash_attention
 from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.matmul import matmul
 from sw.kernels.residual import residual
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
+from tests.attention_in_parts import attention_in_parts
 from tests.profiled_run import profiled
 
 #: Share of the run by which a block may begin or end elsewhere.
@@ -42,7 +42,7 @@ def test_predicted_blocks_are_where_they_are_in_rtl(kernel, dims, heavy, figure)
         (softmax, {"M": 48, "N": 96}, "small"),
         (rms_norm, {"M": 24, "N": 48}, "tiny"),
         (residual, {"M": 32, "N": 24, "K": 16}, "tiny"),
-        (attention, {"H": 1, "M": 20, "S": 24, "D": 16}, "tiny"),
+        (attention_in_parts, {"H": 1, "M": 20, "S": 24, "D": 16}, "tiny"),
         (flash_attention, {"H": 1, "G": 1, "M": 16, "S": 32, "D": 16}, "tiny"),
         (flash_attention, {"H": 2, "G": 1, "M": 40, "S": 96, "D": 32}, "small"),
         (flash_attention, {"H": 2, "G": 1, "M": 1, "S": 256, "D": 16}, "small"),

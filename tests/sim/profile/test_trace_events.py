@@ -6,8 +6,8 @@ import json
 import pytest
 
 from sim.profile.trace_events import trace_of
-from sw.kernels.attention import attention
 from sw.kernels.matmul import matmul
+from tests.attention_in_parts import attention_in_parts
 from tests.profiled_run import busy_cycles, profiled
 from tests.trace_format import faults
 
@@ -24,7 +24,10 @@ def events(profile):
 
 @pytest.mark.parametrize(
     ("kernel", "dims"),
-    [(matmul, {"M": 16, "N": 16, "K": 16}), (attention, {"H": 1, "M": 20, "S": 24, "D": 16})],
+    [
+        (matmul, {"M": 16, "N": 16, "K": 16}),
+        (attention_in_parts, {"H": 1, "M": 20, "S": 24, "D": 16}),
+    ],
     ids=["product", "four parts"],
 )
 def test_a_trace_is_as_its_format_demands(kernel, dims):

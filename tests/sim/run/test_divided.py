@@ -15,11 +15,9 @@ from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.layer_norm import layer_norm
 from sw.passes import part_steps
 from sw.prove import LivenessError, require_live
-from tests.sw.language.test_programs import load
+from tests.attention_in_parts import attention_in_parts
 from tests.sw.parts.test_division import batched
 from tests.sw.parts.test_sections import two_carries
-
-attention = load("softmax")["attention"]
 
 
 @tw.kernel("A[M, K], B[K, K] -> C[K, M]")
@@ -64,7 +62,7 @@ SIZES = {
     layer_norm: {"M": 19, "N": 21},
     batched: {"B": 3, "M": 13, "K": 20, "N": 9},
     twice: {"M": 19, "K": 21},
-    attention: {"H": 2, "M": 13, "D": 12, "S": 18},
+    attention_in_parts: {"H": 2, "M": 13, "D": 12, "S": 18},
     projected: {"H": 4, "M": 5, "K": 8, "N": 21},
     cached: {"M": 3, "K": 12, "N": 16, "G": 2, "S": 11},
     turned_sum: {"M": 7, "N": 16},
@@ -116,11 +114,13 @@ def test_cycles_of_a_divided_kernel_are_predicted(seed, heavy):
 
 
 def test_heads_are_iterations_of_a_product_and_rows_of_element_math(seed):
-    compiled, outcome = ran(attention, SIZES[attention], seed=seed, backend="emulator")
+    compiled, outcome = ran(
+        attention_in_parts, SIZES[attention_in_parts], seed=seed, backend="emulator"
+    )
     assert outcome.report["verified"]
     launches = [[each.repeat for each in part.part.launches] for part in compiled.parts]
     assert launches == [[2], [1], [2], [1]]
-    rows = SIZES[attention]["M"] * SIZES[attention]["H"]
+    rows = SIZES[attention_in_parts]["M"] * SIZES[attention_in_parts]["H"]
     for part in compiled.parts[1::2]:
         assert all(each.shape[0] == rows for each in part.part.arrays)
     assert "instead of" not in compiled.report()
@@ -146,7 +146,9 @@ def test_an_image_that_is_not_repeated_is_launched_several_times(seed, monkeypat
         return require_live(program)
 
     monkeypatch.setattr(part_steps, "require_live", once)
-    compiled, outcome = ran(attention, SIZES[attention], seed=seed, backend="emulator")
+    compiled, outcome = ran(
+        attention_in_parts, SIZES[attention_in_parts], seed=seed, backend="emulator"
+    )
     assert outcome.report["verified"]
     single = [part for part in compiled.parts if len(part.part.launches) == 2]
     assert single and all(each.repeat == 1 for part in single for each in part.part.launches)

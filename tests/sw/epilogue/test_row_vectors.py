@@ -11,7 +11,7 @@ from hw.numeric.formats import bf16, fp32, int8
 from sim.operands import random_operand
 from sim.run.job import Problem
 from sw.compiler import compile_kernel
-from sw.kernels.attention import attention
+from tests.attention_in_parts import attention_in_parts
 from tests.sw.epilogue.test_epilogues import sizes_of
 
 
@@ -105,7 +105,7 @@ def test_rtl_of_small_equals_golden_under_random_stalls(name, heavy, seed):
 
 def test_attention_divides_by_its_sums_in_the_product():
     sizes = {"H": 2, "M": 64, "S": 64, "D": 32}
-    compiled = Problem(attention, named["small"], sizes, bf16).compile()
+    compiled = Problem(attention_in_parts, named["small"], sizes, bf16).compile()
     assert len(compiled.parts) == 3
 
 

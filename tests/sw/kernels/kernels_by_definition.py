@@ -183,15 +183,6 @@ def gated_mlp(inputs, width):
     return product(stored(h, BF16), inputs["Wd"])
 
 
-def attention(inputs, width):
-    heads = []
-    for q, k, v in zip(*(inputs[name] for name in "QKV"), strict=True):
-        s = product(q, k.T) * np.float32(q.shape[1] ** -0.5)
-        e = exp(s - row_max(s), width)
-        heads.append(product(stored(e, BF16), v) * reciprocal(row_sum(e), width))
-    return np.array(heads)
-
-
 def halved(sums, times):
     """sums * 2^-times; what becomes less than 2^-126 is +0."""
     times = np.minimum(times, 255)
@@ -229,6 +220,19 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
                 o, m = product(p, values, halved(o, new - m)), new
             answers[head, rows] = o[:, :-1] * reciprocal(o[:, -1:], width)
     return answers
+
+
+def attention(inputs, width, *, exact=False, block=BLOCK):
+    """In blocks of keys, as `flash_attention`, if there are several keys in bf16."""
+    keys = inputs["K"]
+    if not exact and keys.dtype == BF16 and keys.shape[1] > 1:
+        return flash_attention(inputs, width, block=block)
+    heads = []
+    for q, k, v in zip(*(inputs[name] for name in "QKV"), strict=True):
+        s = product(q, k.T) * np.float32(q.shape[1] ** -0.5)
+        e = exp(s - row_max(s), width)
+        heads.append(product(stored(e, BF16), v) * reciprocal(row_sum(e), width))
+    return np.array(heads)
 
 
 def paged_attention(inputs, width, **how):

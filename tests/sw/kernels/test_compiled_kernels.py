@@ -75,6 +75,8 @@ def blocks_of(name, compiled):
     """The blocks of a softmax over blocks: the part of its result that the compiler chooses."""
     loops = [node for node in walk(compiled.golden_program.nodes) if isinstance(node, Loop)]
     tiles = {loop.index: loop.tile for loop in loops}
+    if name == "attention":
+        return {"block": tiles["keys"]} if "keys" in tiles else {"exact": True}
     if name in ATTENTION:
         return {"tile": tiles["i"], "block": tiles["attend.j"]}
     return {"block": tiles["attend.j"]} if name == "decoder_layer" else {}

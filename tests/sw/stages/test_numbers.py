@@ -1,5 +1,7 @@
 """Numbers of columns and rows: compared with every int32, with and without reductions."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -128,7 +130,7 @@ def lower(X, Y):
 
 
 @tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
-def causal(Q, K, V, Y):
+def causal(Q, K, V, Y, exact=False):
     M, D = Q.shape
     k, v = tw.load_tile(K), tw.load_tile(V)
     for i in tw.metapipe(M):
@@ -169,8 +171,10 @@ def test_numbers_along_both_axes_are_a_part_more(chip, seed):
     assert found.verified
     assert np.allclose(found.Y, np.cumsum(x.astype(np.float32), axis=1), atol=1e-3)
     arrays = (rng.normal(size=(n, 32)).astype(tw.bf16.dtype) for n in (rows, columns, columns))
-    found = causal.run(*arrays, config=chip, backend="emulator")
-    assert found.verified, found.problems
+    arrays = tuple(arrays)
+    for exact in (False, True):
+        found = causal.run(*arrays, config=chip, backend="emulator", exact=exact)
+        assert found.verified, found.problems
 
 
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
@@ -193,8 +197,10 @@ def test_numbers_on_the_rtl(kernel, seed, heavy):
 
 
 def test_masked_scores_are_kept_beside_their_maxima():
-    """Attention under a mask takes five parts: numbers, scores, masks, powers, quotients."""
-    compiled = Problem(causal, named["small"], {"M": 64, "D": 32, "S": 64}, tw.bf16).compile()
+    """Whole rows under a mask take five parts: numbers, scores, masks, powers, quotients."""
+    problem = Problem(causal, named["small"], {"M": 64, "D": 32, "S": 64}, tw.bf16)
+    assert len(problem.compile().parts) == 1
+    compiled = dataclasses.replace(problem, options={"exact": True}).compile()
     assert len(compiled.parts) == 5
     numbers = [each for each in compiled.intermediates if each.format == tw.int32]
     assert [each.shape for each in numbers] == [(64, 1)]

@@ -10,8 +10,8 @@ from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from hw.numeric.formats import named as formats
 from sw.compiler import compile_kernel
-from sw.kernels.attention import attention
 from sw.parts.slices import stores
+from tests.attention_in_parts import attention_in_parts
 from tests.sw.stages.region_runs import operand, side, verify
 
 
@@ -145,5 +145,5 @@ def test_rows_in_pieces_leave_no_room_for_a_second_result():
 
 def test_exponentials_and_their_sums_are_one_part_of_attention():
     dims = {"H": 1, "M": 64, "S": 64, "D": 32}
-    compiled = compile_kernel(attention, named["small"], dims=dims, dtype=bf16)
+    compiled = compile_kernel(attention_in_parts, named["small"], dims=dims, dtype=bf16)
     assert [len(list(stores(each.part.program.nodes))) for each in compiled.parts] == [1, 2, 1]
