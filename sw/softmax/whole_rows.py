@@ -19,6 +19,7 @@ from sw.ir.types import Entry, Span, TileType, View
 from sw.softmax.row_softmax import RowSoftmax, row_softmax_of
 from sw.softmax.running_softmax import SoftmaxFinder
 from sw.softmax.score_chain import Missed
+from sw.softmax.stored_rows import with_stored_rows
 
 __all__ = ["over_blocks"]
 
@@ -36,19 +37,28 @@ def over_blocks(program: Program) -> Program:
     Program
         What a loop replaces is dead. The same program, if it has no such softmax.
     """
-    rewriter = _Rewriter(program)
-    nodes = rewriter.block(program.nodes)
-    return program.after("over_blocks", nodes) if rewriter.changed else program
+    rewriters = [_Rewriter(program), _Rewriter(with_stored_rows(program))]
+    programs = [each.over_blocks() for each in rewriters]
+    counts = [each.count for each in rewriters]
+    # Rows are stored in vain where no more softmaxes are those of blocks then.
+    return programs[counts[1] > counts[0]]
 
 
 class _Rewriter:
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._finder = SoftmaxFinder(program)
         self._names = Names(program)
         self._indices = {each.index for each in walk(program.nodes) if isinstance(each, ir.Loop)}
-        self.changed = False
+        #: Softmaxes that it has rewritten.
+        self.count = 0
 
-    def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+    def over_blocks(self) -> Program:
+        """The program, rewritten."""
+        nodes = self._block(self._program.nodes)
+        return self._program.after("over_blocks", nodes) if self.count else self._program
+
+    def _block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
         """Nodes of a program or of a loop, rewritten."""
         found: list[ir.Node] = []
         for node in nodes:
@@ -58,10 +68,10 @@ class _Rewriter:
             except Missed:
                 made = None
             if made is not None:
-                self.changed = True
+                self.count += 1
                 found.extend(made)
             elif node.body:
-                found.append(node.replace(nodes=self.block(node.body)))
+                found.append(node.replace(nodes=self._block(node.body)))
             else:
                 found.append(node)
         return tuple(found)
@@ -87,7 +97,7 @@ class _Rewriter:
             starts.add(ir.Full, (), type_, constant, type_.rows, type_.cols, type_.format)
             carries.append(self._names.fresh(ir.Value(name, type_)))
             results.append(self._names.fresh(ir.Value(name, type_)))
-        nexts = self._block(blocks, softmax, tuple(carries), column, sums)
+        nexts = self._nexts(blocks, softmax, tuple(carries), column, sums)
         loop = ir.Loop(
             operands=tuple(each.result for each in starts.made),
             results=tuple(results),
@@ -104,7 +114,7 @@ class _Rewriter:
         quotient = ir.Map((results[2], results[1]), (softmax.result,), span, op="div")
         return [*starts.made, loop, quotient]
 
-    def _block(
+    def _nexts(
         self,
         blocks: _Blocks,
         softmax: RowSoftmax,

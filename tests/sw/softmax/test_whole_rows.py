@@ -174,3 +174,72 @@ def test_chips_compute_whole_rows_in_one_part(config, causal, seed):
     outcome = run(job, compiled, fields)
     assert outcome.report["verified"], outcome.problems
     assert len(compiled.parts) == 1 and compiled.parts[0].softmax is not None
+
+
+def softmax(s):
+    p = tw.exp(s - tw.row_max(s))
+    return p / tw.row_sum(p)
+
+
+SELF = "X[M, D], Wq[H, D, E], Wk[H, D, E], Wv[H, D, E], Wo[H, E, D] -> Y[M, D]"
+
+
+@tw.kernel(SELF)
+def self_attention(X, Wq, Wk, Wv, Wo, Y):
+    """Keys and values are computed of the rows that attend to them."""
+    x, y = tw.load_tile(X), tw.zeros(*X.shape)
+    for h in tw.each(Wq.shape[0]):
+        q, k, v = ((x @ tw.load_tile(w[h])).to(X.dtype) for w in (Wq, Wk, Wv))
+        p = softmax(q @ k.T * Wq.shape[2] ** -0.5)
+        y += (p.to(X.dtype) @ v).to(X.dtype) @ tw.load_tile(Wo[h])
+    tw.store_tile(Y, y)
+
+
+@tw.kernel(SELF)
+def stored_attention(X, Wq, Wk, Wv, Wo, Y):
+    """The same, with keys and values that the program stores itself."""
+    (M, D), (H, _, E) = X.shape, Wq.shape
+    x, y = tw.load_tile(X), tw.zeros(M, D)
+    keys = tw.local(H, M, E, dtype=X.dtype, spill=True)
+    values = tw.local(H, M, E, dtype=X.dtype, spill=True)
+    for h in tw.each(H):
+        tw.store_tile(keys[h], x @ tw.load_tile(Wk[h]))
+        tw.store_tile(values[h], x @ tw.load_tile(Wv[h]))
+    for h in tw.each(H):
+        q = (x @ tw.load_tile(Wq[h])).to(X.dtype)
+        p = softmax(q @ tw.load_tile(keys[h]).T * E**-0.5)
+        y += (p.to(X.dtype) @ tw.load_tile(values[h])).to(X.dtype) @ tw.load_tile(Wo[h])
+    tw.store_tile(Y, y)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_computed_keys_and_values_are_stored_first(config, seed):
+    rng = np.random.default_rng(seed)
+    sizes = {"H": int(rng.integers(1, 4)), "D": int(rng.integers(1, 20))}
+    sizes |= {"M": int(rng.integers(2, 40)), "E": int(rng.integers(1, 20))}
+    shapes = [(sizes["M"], sizes["D"]), *[(sizes["H"], sizes["D"], sizes["E"])] * 3]
+    shapes.append((sizes["H"], sizes["E"], sizes["D"]))
+    arrays = [rng.standard_normal(each).astype(bf16.dtype) for each in shapes]
+    found = []
+    for kernel in (self_attention, stored_attention):
+        names = (each.name for each in kernel.signature.inputs)
+        inputs = dict(zip(names, arrays, strict=True))
+        job = Job(Problem(kernel, named[config], sizes, bf16), "emulator", inputs=inputs)
+        compiled, fields = compile_job(job)
+        outcome = run(job, compiled, fields)
+        assert outcome.report["verified"], outcome.problems
+        assert any(each.softmax for each in compiled.parts)
+        found.append((outcome.outputs["Y"].tobytes(), len(compiled.parts)))
+    assert found[0] == found[1]
+
+
+def test_rows_are_not_stored_for_what_keeps_its_form():
+    @tw.kernel("Q[M, D], X[S, D], V[S, D], P[M, S] -> Y[M, D]")
+    def masked(Q, X, V, P, Y):
+        k = (tw.load_tile(X) * 2.0).to(X.dtype)
+        s = tw.where(tw.load_tile(P) > 0.0, tw.load_tile(Q) @ k.T, -tw.inf)
+        tw.store_tile(Y, softmax(s).to(X.dtype) @ tw.load_tile(V))
+
+    program = accumulate(check(masked.trace(dtype=bf16, M=20, S=30, D=16)))
+    assert online(program).nodes == program.nodes
