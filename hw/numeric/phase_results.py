@@ -98,7 +98,7 @@ def phase_results(
     words : array of uint32, packets × vectors × W/32
         Packets of the source; one vector each of W/16 words that do not count for `STATISTICS`.
     auxiliary : array of uint32, packets × vectors × W/32
-        Vectors of the auxiliary stream beside them.
+        Vectors of the auxiliary stream beside them; the first one is that of a `LATCHED` phase.
     statistics : array of uint32, packets × `STATISTICS` × W/16
         Changed in place.
     function_bits : int
@@ -110,11 +110,13 @@ def phase_results(
     """
     x = words if joined.source is PhaseSource.STATISTICS else elements(words, joined.form)
     result, kept = x, [x, x]
+    behind = auxiliary[:, 1:] if joined.latches else auxiliary
     for phase in joined.phases:
+        beside = auxiliary if phase.auxiliary is AuxiliaryUse.LATCHED else behind
         fetched = (
             kept[number]
             if origin is Fetched.KEPT
-            else _fetched(origin, phase, x.shape, auxiliary, statistics)
+            else _fetched(origin, phase, x.shape, beside, statistics)
             for number, origin in enumerate((phase.y, phase.z))
         )
         known = dict(zip((Operand.X, Operand.Y, Operand.Z), (x, *fetched), strict=True))
@@ -138,7 +140,7 @@ def _fetched(
         every = elements(auxiliary, phase.auxiliary_form)
         if phase.auxiliary is AuxiliaryUse.VECTOR:
             return every.reshape(packets, -1)[:, : rows * columns].reshape(shape)
-        if phase.auxiliary is AuxiliaryUse.HELD:
+        if phase.auxiliary in (AuxiliaryUse.HELD, AuxiliaryUse.LATCHED):
             return np.broadcast_to(every[:, :1, :columns], shape)
         step = 2 if phase.auxiliary is AuxiliaryUse.SPREAD_PAIR else 1
         first = int(origin is Fetched.AUXILIARY_SECOND)

@@ -27,7 +27,9 @@ class JoinedPhases:
 
     The lanes run them over a strip of the packet, one after another, then over the next strip
     (`hw.arch.lanes.lane_room.kept_groups`). What passes the ports is that of a single phase: the
-    first one's source, the vectors that one of them takes beside it, the last one's results.
+    first one's source, the vectors that are taken beside it, the last one's results. Two phases may
+    take the auxiliary stream: beside a packet comes one vector for the first of them, which has
+    `AuxiliaryUse.LATCHED`, and then those of the second one.
 
     Parameters
     ----------
@@ -68,9 +70,19 @@ class JoinedPhases:
             raise refusal("Source of joined phases", "be a stream", first.source.name)
         if rest and self.reduction.changes and self.statistic in self.statistics:
             raise refusal("Statistic that joined phases change", "not be read", self.statistic)
-        uses = sum(each.auxiliary is not AuxiliaryUse.NONE for each in self.phases)
-        if uses > 1:
-            raise refusal("Joined phases that take the auxiliary stream", "be at most one", uses)
+        self._check_taking()
+
+    def _check_taking(self) -> None:
+        taking = self.taking
+        if len(taking) > 2:
+            rule = "be at most two"
+            raise refusal("Joined phases that take the auxiliary stream", rule, len(taking))
+        if taking and taking[-1].auxiliary is AuxiliaryUse.LATCHED:
+            rule = "be followed by a joined phase that takes the stream; use HELD"
+            raise refusal("Phase of a latched vector", rule, "the last one that does")
+        if len(taking) == 2 and not self.latches:
+            rule = "be LATCHED where another joined phase takes the stream behind it"
+            raise refusal("Auxiliary use", rule, taking[0].auxiliary.name)
 
     @property
     def source(self) -> PhaseSource:
@@ -88,20 +100,24 @@ class JoinedPhases:
         return self.phases[0].elements_per_word
 
     @functools.cached_property
-    def _taking(self) -> LanePhase:
-        """The phase that takes the auxiliary stream, or any."""
-        uses = (each for each in self.phases if each.auxiliary is not AuxiliaryUse.NONE)
-        return next(uses, self.phases[0])
+    def taking(self) -> tuple[LanePhase, ...]:
+        """The phases that take the auxiliary stream; of two, the first has `LATCHED`."""
+        return tuple(each for each in self.phases if each.auxiliary is not AuxiliaryUse.NONE)
+
+    @property
+    def latches(self) -> bool:
+        """Whether the first auxiliary vector of a packet is that of a `LATCHED` phase."""
+        return bool(self.taking) and self.taking[0].auxiliary is AuxiliaryUse.LATCHED
 
     @property
     def auxiliary(self) -> AuxiliaryUse:
-        """Use of the auxiliary stream."""
-        return self._taking.auxiliary
+        """Use of the auxiliary stream, behind the vector that is latched."""
+        return self.taking[-1].auxiliary if self.taking else AuxiliaryUse.NONE
 
     @property
     def auxiliary_form(self) -> ElementForm:
-        """Form of its elements."""
-        return self._taking.auxiliary_form
+        """Form of its elements, behind the vector that is latched."""
+        return self.taking[-1].auxiliary_form if self.taking else ElementForm.WORD
 
     @property
     def reduction(self) -> Reduction:
@@ -125,7 +141,7 @@ class JoinedPhases:
 
     def auxiliary_vectors(self, count: int, words: int) -> int:
         """Vectors of the auxiliary stream beside a packet, as of `LanePhase.auxiliary_vectors`."""
-        return self._taking.auxiliary_vectors(count, words)
+        return sum(each.auxiliary_vectors(count, words) for each in self.taking)
 
     def follows(self, before: JoinedPhases) -> bool:
         """Whether the first phase may follow the last one of others (`LanePhase.follows`)."""

@@ -114,7 +114,7 @@ class LanePhase:
         if not uses and self.auxiliary_form is not ElementForm.WORD:
             rule = "be WORD where the stream is not taken"
             raise refusal("Auxiliary form", rule, self.auxiliary_form.name)
-        held = self.auxiliary is AuxiliaryUse.HELD
+        held = self.auxiliary in (AuxiliaryUse.HELD, AuxiliaryUse.LATCHED)
         if held and self.auxiliary_form.per_word < self.elements_per_word:
             rule = f"have at least {self.elements_per_word} elements a word, as the source"
             raise refusal("Held vector", rule, self.auxiliary_form.name)
@@ -181,7 +181,7 @@ class LanePhase:
         match self.auxiliary:
             case AuxiliaryUse.NONE:
                 return 0
-            case AuxiliaryUse.HELD:
+            case AuxiliaryUse.HELD | AuxiliaryUse.LATCHED:
                 return 1
             case AuxiliaryUse.VECTOR:
                 return ceil_div(count * words * self.elements_per_word, elements)

@@ -79,6 +79,9 @@ class AuxiliaryUse(enum.Enum, shape=3):
     SPREAD = 3
     #: Two elements for every vector of the source, the same in all positions.
     SPREAD_PAIR = 4
+    #: One vector for the packet, as `HELD`, that leaves the stream behind the first strip: another
+    #: joined phase takes the stream then.
+    LATCHED = 5
 
 
 class Fetched(enum.Enum, shape=3):

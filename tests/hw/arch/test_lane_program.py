@@ -100,6 +100,10 @@ def test_the_word_has_the_fields_of_its_layout(seed):
             changed(form=ElementForm.BF16, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.HELD),
             "Held vector must have at least 2 elements a word, as the source, not 'WORD'",
         ),
+        (
+            changed(form=ElementForm.BF16, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.LATCHED),
+            "Held vector must have at least 2 elements a word, as the source, not 'WORD'",
+        ),
         (changed(result=ResultForm.NONE), "must send its results, keep them or change a statistic"),
         (changed(statistic=1), "Statistic that nothing changes must be 0, not 1"),
         (
@@ -133,6 +137,11 @@ READS = LanePhase(
     PhaseSource.ACTIVATION, y=Fetched.KEPT, fma=(Y, Y, Y), argument=Y, result=ResultForm.WORD
 )
 BESIDE = dataclasses.replace(READS, z=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.VECTOR)
+#: Phases before it that take the auxiliary stream and keep their results.
+LATCHES = dataclasses.replace(KEEPS, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.LATCHED)
+LATCHES_TOO = dataclasses.replace(
+    BESIDE, auxiliary=AuxiliaryUse.LATCHED, reduction=Reduction.KEEP, result=ResultForm.NONE
+)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +159,14 @@ BESIDE = dataclasses.replace(READS, z=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.
         ),
         (
             (KEEPS, changed(BESIDE, reduction=Reduction.KEEP, result=ResultForm.NONE)(), BESIDE),
-            "take the auxiliary stream must be at most one, not 2",
+            "must be LATCHED where another joined phase takes the stream behind it, not 'VECTOR'",
+        ),
+        ((LATCHES, LATCHES_TOO, BESIDE), "the auxiliary stream must be at most two, not 3"),
+        ((LATCHES, READS), "must be followed by a joined phase that takes the stream; use HELD"),
+        ((LATCHES, changed(BESIDE, auxiliary=AuxiliaryUse.LATCHED)()), "the stream; use HELD"),
+        (
+            (changed(SENT, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.LATCHED)(),),
+            "Phase of a latched vector must be followed by .*; use HELD, not 'the last one that",
         ),
         (
             (
@@ -178,6 +194,19 @@ def test_phases_joined_by_kept_words_have_the_ports_of_one():
     (joined,) = LaneProgram((first, last)).joined
     assert (joined.form, joined.auxiliary) == (ElementForm.BF16, AuxiliaryUse.VECTOR)
     assert (joined.result, joined.auxiliary_vectors(3, 8)) == (ResultForm.BF16, 6)
+    assert joined.taking == (last,) and not joined.latches
+
+
+@pytest.mark.parametrize(
+    ("use", "vectors"),
+    [(AuxiliaryUse.VECTOR, 4), (AuxiliaryUse.HELD, 2), (AuxiliaryUse.SPREAD, 2)],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_a_latched_vector_comes_before_those_of_another_phase(use, vectors):
+    last = changed(BESIDE, auxiliary=use)()
+    (joined,) = LaneProgram((KEEPS, LATCHES_TOO, last)).joined
+    assert joined.taking == (LATCHES_TOO, last) and joined.latches
+    assert (joined.auxiliary, joined.auxiliary_vectors(3, 8)) == (use, vectors)
 
 
 def test_words_that_no_program_makes_are_refused():
