@@ -85,13 +85,13 @@ class Epilogue:
         value = self.first.result
         return value, self.first.formats[value]
 
-    def _taken(self, use: AuxiliaryUse) -> tuple[str, ...]:
-        """Inputs that a phase takes beside its source in one way."""
+    def _taken(self, *uses: AuxiliaryUse) -> tuple[str, ...]:
+        """Inputs that a phase takes beside its source in one of some ways."""
         taken = {
             phase.auxiliary
             for code in self.codes
             for phase in code.phases
-            if phase.phase.auxiliary is use
+            if phase.phase.auxiliary in uses
         }
         return tuple(each for each in self.inputs if each in taken)
 
@@ -103,7 +103,18 @@ class Epilogue:
     @functools.cached_property
     def vectors(self) -> tuple[str, ...]:
         """Inputs with an element for each column, the same for all rows."""
-        return self._taken(AuxiliaryUse.HELD)
+        return self._taken(AuxiliaryUse.HELD, AuxiliaryUse.LATCHED)
+
+    @property
+    def beside_sums(self) -> tuple[str, ...]:
+        """Inputs that the PCUs of the product take in one stream, in their order."""
+        return self.first.beside if self.first else ()
+
+    @property
+    def latched(self) -> str | None:
+        """Vector that the PCUs of the product take before a tile."""
+        vector, *tile = self.beside_sums or (None,)
+        return vector if any(each in self.tiles for each in tile) else None
 
     @functools.cached_property
     def columns(self) -> tuple[str, ...]:

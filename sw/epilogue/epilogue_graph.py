@@ -13,9 +13,15 @@ from sw.array_spec import ArraySpec
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_boxes import ResultBoxes
-from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
+from sw.epilogue.result_walks import (
+    ResultWalks,
+    chain_vector_walk,
+    latched_vector_walk,
+    vector_walk,
+)
 from sw.epilogue.side_loads import (
     SideLoad,
+    latched_name,
     row_vector_name,
     row_vector_size,
     tile_name,
@@ -75,6 +81,7 @@ class EpilogueGraph:
         for collector in places.collectors:
             for number in range(len(collector.ports)):
                 self._port(collector, number)
+        self._vectors_beside_sums()
         for value in self.epilogue.vectors:
             self._vector(value)
         for value in self.epilogue.columns:
@@ -108,14 +115,14 @@ class EpilogueGraph:
 
     def _port(self, collector: Collector, number: int) -> None:
         """PCUs whose results one port of a result writer takes, their chain, and their tiles."""
-        units = collector.pcus(number)
-        first = self.epilogue.first
-        auxiliary = first.auxiliary if first else None
-        for place, (group, column) in enumerate(units):
+        units, beside = collector.pcus(number), self.epilogue.beside_sums
+        latched = self.epilogue.latched is not None
+        in_turn = self._by_groups(collector, number) if latched else units
+        for place, (group, column) in enumerate(in_turn):
             taken = FilterProgram()
-            if auxiliary in self.epilogue.tiles:
+            if latched or any(each in self.epilogue.tiles for each in beside):
                 taken = FilterProgram(len(units), place)
-            if auxiliary in self.epilogue.vectors:
+            elif any(each in self.epilogue.vectors for each in beside):
                 taken = FilterProgram(self.plan.col_par, column)
             self.stages[self.pcus[group, column]] = Product(self._program(column, taken))
         if self.epilogue.chain:
@@ -127,9 +134,13 @@ class EpilogueGraph:
             self._link(collector, number, index, code)
         for value in self.epilogue.tiles:
             sinks = self._takers(collector, number, value)
-            if value == auxiliary:
+            if value in beside:
                 sinks += self._units(collector, number, PcuInput.AUXILIARY)
             self._tile(collector, number, value, sinks)
+
+    def _by_groups(self, collector: Collector, number: int) -> list[tuple[int, int]]:
+        """PCUs whose results come to a port, those of a row group one after another."""
+        return sorted(collector.pcus(number))
 
     def _program(self, column: int, auxiliary: FilterProgram) -> PcuProgram:
         """Program of a PCU of the product."""
@@ -162,6 +173,15 @@ class EpilogueGraph:
         first, groups = collector.row_groups(number)
         walks = ResultWalks(plan, pieces, form, 1)
         names = [tile_name(value, group, column) for group in range(first, first + groups)]
+        sources, read = [(Socket(name), 1) for name in names], walks.results((0, count))
+        latched = self.epilogue.latched if value in self.epilogue.beside_sums else None
+        if latched is not None:
+            vector = latched_name(latched, collector, number)
+            kind = self.epilogue.inputs[latched].type.format
+            walk = latched_vector_walk(plan, collector, number, kind)
+            self._vector_hold(vector, kind, walk)
+            sources = [(Socket(vector), count * groups), *((each, count) for each, _ in sources)]
+            read = walks.whole_passes(count)
         for name in names:
             side = next(each for each in self.fit.sides if name in each.holds)
             write = dataclasses.replace(
@@ -171,8 +191,8 @@ class EpilogueGraph:
                 index=side.holds.index(name),
             )
             size = plan.block_bytes(form, 1, count, pieces)
-            self.stages[name] = Hold(size, form.bits // 8, (write,), (walks.results((0, count)),))
-        self._join(f"{names[0]}_packets", [Socket(name) for name in names], sinks)
+            self.stages[name] = Hold(size, form.bits // 8, (write,), (read,))
+        self.streams.append(Stream(f"{names[0]}_packets", tuple(sources), tuple(sinks)))
 
     def _stored(self, form: Format, columns: int) -> int:
         """Columns of a box of a tile, of some PCU columns."""
@@ -181,22 +201,29 @@ class EpilogueGraph:
             return plan.box_columns(form)
         return plan.c_columns * columns // plan.col_par
 
-    def _vector(self, value: str) -> None:
-        """Buffers of a vector along the columns."""
-        plan, form = self.plan, self.epilogue.inputs[value].type.format
-        first = self.epilogue.first
-        if first and first.auxiliary == value:
-            name = vector_name(value)
+    def _vectors_beside_sums(self) -> None:
+        """Buffers of the vectors that all PCUs of the product take, but before tiles."""
+        plan, beside = self.plan, self.epilogue.beside_sums
+        values = [each for each in beside if each in self.epilogue.vectors]
+        if not values or self.epilogue.latched is not None:
+            return
+        names = [vector_name(each) for each in values]
+        for name, form in zip(names, self.epilogue.formats(values), strict=True):
             self._vector_hold(name, form, vector_walk(plan, form, (0, plan.col_par)))
-            sinks = [Socket(each, PcuInput.AUXILIARY) for each in self.pcus.values()]
-            self._join(f"{name}_packets", [Socket(name)], sinks)
+        sources = tuple((Socket(name), plan.col_par if names[1:] else 1) for name in names)
+        sinks = tuple(Socket(each, PcuInput.AUXILIARY) for each in self.pcus.values())
+        self.streams.append(Stream(f"{names[0]}_packets", sources, sinks))
+
+    def _vector(self, value: str) -> None:
+        """Buffers of a vector along the columns, for the chains behind the product."""
+        form = self.epilogue.inputs[value].type.format
         if not any(value in code.formats for code in self.epilogue.chain):
             return
         for collector in self.fit.collectors:
             for number in range(len(collector.ports)):
                 name = vector_name(value, collector, number)
                 sinks = self._takers(collector, number, value)
-                walk = chain_vector_walk(plan, collector, number, self.fit.pieces, form)
+                walk = chain_vector_walk(self.plan, collector, number, self.fit.pieces, form)
                 self._vector_hold(name, form, walk)
                 self._join(f"{name}_packets", [Socket(name)], sinks)
 

@@ -57,9 +57,10 @@ def _joined(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) ->
 def _variants(epilogue: Epilogue) -> Iterator[Epilogue]:
     yield epilogue
     for most in range(2, PHASES + 1):
-        codes = joined_codes(epilogue.codes, (epilogue.result,), most)
+        codes = joined_codes(epilogue.codes, (epilogue.result,), most, latched=True)
         if epilogue.first is None:
-            yield dataclasses.replace(epilogue, chain=codes)
+            behind = joined_codes(epilogue.codes, (epilogue.result,), most)
+            yield dataclasses.replace(epilogue, chain=behind)
             first, *chain = codes
             if not any(epilogue.sums in code.formats for code in chain):
                 yield dataclasses.replace(epilogue, first=first, chain=tuple(chain))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from hw.arch.loops import LoopProgram
+from hw.arch.switch import MAX_PACKETS
 from hw.arch.words.pmu_word import ACCESS_OF_ROWS, ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
@@ -15,9 +16,7 @@ from sw.stages.operand_walks import pass_loop, vector_loops
 from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop, nest, require_loops
 
-__all__ = ["ResultWalks", "chain_vector_walk", "vector_walk"]
-
-#: Pieces of C columns each, by their rows.
+__all__ = ["ResultWalks", "chain_vector_walk", "latched_vector_walk", "vector_walk"]
 
 
 class ResultWalks:
@@ -36,7 +35,7 @@ class ResultWalks:
     """
 
     def __init__(self, plan: Plan, pieces: int, form: Format, groups: int) -> None:
-        self._plan, self._groups = plan, groups
+        self._plan, self._groups, self._pieces = plan, groups, pieces
         self.lanes = plan.config.width_bits // form.bits
         #: Rows of results per vector, which holds C elements of each.
         self._vector_rows = 32 // form.bits
@@ -147,6 +146,37 @@ class ResultWalks:
             access=ACCESS_OF_ROWS[self._vector_rows],
         )
 
+    def whole_passes(self, columns: int) -> Walk:
+        """Each pass of a PCU of a row group a packet, for the first columns of PCUs.
+
+        Raises
+        ------
+        Unfit
+            If a slot has no whole pass of a PCU, or it takes too many loops.
+        """
+        plan = self._plan
+        if plan.c_split or self._pieces > 1:
+            rule = "slots of whole passes of a PCU"
+            raise Unfit(
+                f"A tile behind a vector in one stream must have {rule}, not of a part of its rows",
+                value=self._pieces,
+                rule=rule,
+            )
+        step = self._vector_rows * self.lanes
+        walked = nest(
+            *self._steps(plan.halves * plan.together // plan.c_blocks, plan.col_par),
+            *self._steps(
+                plan.passes // plan.together, plan.pass_stride // plan.config.grid_columns
+            ),
+            *self.across(columns),
+        )
+        return dataclasses.replace(
+            self._walk,
+            loops=require_loops(*walked, *nest((self._vectors, step))),
+            access=ACCESS_OF_ROWS[self._vector_rows],
+            last_level=Level.ADDRESS + len(walked) if self._vectors > 1 else ENGINE_LOOPS,
+        )
+
     def by_rows(self, stored: int) -> Walk:
         """Rows of memory, of some columns, a packet each."""
         loops: tuple[LoopProgram, ...] = (
@@ -230,6 +260,28 @@ def vector_walk(
         windows=LoopProgram(plan.c_slots),
         last_level=ENGINE_LOOPS,
     )
+
+
+def latched_vector_walk(plan: Plan, collector: Collector, number: int, form: Format) -> Walk:
+    """Walk over a vector for the PCUs of the product at a port of a result writer.
+
+    Each pass sends the elements of each PCU once, those of a row group one after another.
+
+    Raises
+    ------
+    Unfit
+        If there are too many PCUs for a turn of packets, or as `vector_walk` does.
+    """
+    pcus = len(collector.pcus(number))
+    if pcus > MAX_PACKETS:
+        raise Unfit(
+            f"A tile behind a vector in one stream must be that of at most {MAX_PACKETS} PCUs, "
+            f"not {pcus}",
+            value=pcus,
+            rule=f"at most {MAX_PACKETS} PCUs",
+        )
+    groups = collector.row_groups(number)[1]
+    return vector_walk(plan, form, collector.grid_columns(number), groups)
 
 
 def chain_vector_walk(

@@ -12,7 +12,12 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.epilogue.collector import Collector
 from sw.epilogue.epilogue import Epilogue
-from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
+from sw.epilogue.result_walks import (
+    ResultWalks,
+    chain_vector_walk,
+    latched_vector_walk,
+    vector_walk,
+)
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer
 from sw.passes.plan import Plan, load_streams, spread
@@ -20,6 +25,7 @@ from sw.passes.stage import Product
 
 __all__ = [
     "SideLoad",
+    "latched_name",
     "require_chain",
     "require_epilogue",
     "require_streams",
@@ -70,6 +76,11 @@ def tile_name(value: str, group: int, column: int) -> str:
 def vector_name(value: str, collector: Collector | None = None, port: int = 0) -> str:
     """Name of the buffer of a vector, for the PCUs of the product or for a chain behind them."""
     return _clean(value) + (f"{collector.name}_{port}" if collector else "sums")
+
+
+def latched_name(value: str, collector: Collector, port: int) -> str:
+    """Name of the buffer of a vector for the PCUs of the product whose results a port takes."""
+    return f"{vector_name(value)}_{collector.name}_{port}"
 
 
 def row_vector_name(value: str, group: int) -> str:
@@ -210,11 +221,17 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
         )
     for value, form in zip(epilogue.vectors, epilogue.formats(epilogue.vectors), strict=True):
         first, chain = _uses(plan, value)
-        if first:
+        if first and value != epilogue.latched:
             vector_walk(plan, form, (0, plan.col_par))
-        for collector in collectors if chain else ():
+        for collector in collectors:
             for port in range(len(collector.ports)):
-                chain_vector_walk(plan, collector, port, pieces, form)
+                if value == epilogue.latched:
+                    latched_vector_walk(plan, collector, port, form)
+                if chain:
+                    chain_vector_walk(plan, collector, port, pieces, form)
+    if epilogue.latched is not None:
+        (form,) = epilogue.formats([epilogue.beside_sums[-1]])
+        ResultWalks(plan, pieces, form, 1).whole_passes(parts[0][1])
 
 
 def _uses(plan: Plan, value: str) -> tuple[bool, bool]:
@@ -226,11 +243,16 @@ def _uses(plan: Plan, value: str) -> tuple[bool, bool]:
 
 
 def _vector_holds(plan: Plan, collectors: Sequence[Collector], value: str) -> tuple[str, ...]:
-    """Buffers of a vector: one for the PCUs of the product, one for each chain."""
+    """Buffers of a vector: for the PCUs of the product, for those at each port, for each chain."""
+    assert plan.product.epilogue is not None
     first, chain = _uses(plan, value)
-    names = [vector_name(value)] if first else []
+    ports = [(each, port) for each in collectors for port in range(len(each.ports))]
+    names = []
+    if value == plan.product.epilogue.latched:
+        names += [latched_name(value, *each) for each in ports]
+    elif first:
+        names.append(vector_name(value))
     if chain:
-        ports = ((each, port) for each in collectors for port in range(len(each.ports)))
         names += [vector_name(value, *each) for each in ports]
     return tuple(names)
 

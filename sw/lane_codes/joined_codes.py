@@ -39,7 +39,11 @@ _NONE_BESIDE = {"auxiliary": AuxiliaryUse.NONE, "auxiliary_form": ElementForm.WO
 
 
 def joined_codes(
-    codes: Sequence[LaneCode], outputs: Collection[str], most: int = PHASES
+    codes: Sequence[LaneCode],
+    outputs: Collection[str],
+    most: int = PHASES,
+    *,
+    latched: bool = False,
 ) -> tuple[LaneCode, ...]:
     """Join successive programs of a chain, each with as many behind it as one PCU can run.
 
@@ -51,6 +55,8 @@ def joined_codes(
         Values that are stored.
     most : int
         Most phases of a program.
+    latched : bool
+        Whether the first program may take a vector, and something else for another of its phases.
     """
     found: list[LaneCode] = []
     rest = list(codes)
@@ -58,7 +64,8 @@ def joined_codes(
         taken, code = 1, rest[0]
         for count in range(2, min(most, len(rest)) + 1):
             later = {value for each in rest[count:] for value in _taken(each)}
-            joined = _joined(rest[:count], later.union(outputs))
+            takes = 2 if latched and not found else 1
+            joined = _joined(rest[:count], later.union(outputs), takes)
             if joined is not None:
                 taken, code = count, joined
         found.append(code)
@@ -132,8 +139,11 @@ def _taken(code: LaneCode) -> set[str]:
     return {each for phase in code.phases for each in (phase.source, *phase.beside) if each}
 
 
-def _joined(codes: Sequence[LaneCode], later: set[str]) -> LaneCode | None:
-    """One program for some, or None if a PCU cannot run it; others take what is in ``later``."""
+def _joined(codes: Sequence[LaneCode], later: set[str], takes: int) -> LaneCode | None:
+    """One program for some, or None if a PCU cannot run it.
+
+    Others take what is in ``later``; it has so many values beside its packets, or fewer.
+    """
     if any(len(each.phases) != 1 for each in codes):
         return None
     phases = [each.phases[0] for each in codes]
@@ -148,7 +158,7 @@ def _joined(codes: Sequence[LaneCode], later: set[str]) -> LaneCode | None:
     if len(constants) > CONSTANTS:
         return None
     try:
-        joined = _Joiner(codes, constants).phases()
+        joined = _Joiner(codes, constants).phases(takes)
     except BadInputError:
         return None
     if joined is None:
@@ -182,8 +192,14 @@ class _Joiner:
         #: What each of the kept words is.
         self._kept: list[str | None] = [None, None]
 
-    def phases(self) -> tuple[CodedPhase, ...] | None:
-        """The joined phases, or None if the words that an element needs are not kept."""
+    def phases(self, takes: int) -> tuple[CodedPhase, ...] | None:
+        """The joined phases, or None if the words that an element needs are not kept.
+
+        Raises
+        ------
+        BadInputError
+            If the lanes cannot run them.
+        """
         found: list[CodedPhase] = []
         for number, coded in enumerate(self._coded):
             fields: dict[str, Any] = {}
@@ -204,6 +220,15 @@ class _Joiner:
                 result = None
             phase = dataclasses.replace(coded.phase, **_operands(coded.phase, moved), **fields)
             found.append(CodedPhase(phase, self._source, beside, result))
+        taking = [number for number, each in enumerate(found) if each.auxiliary is not None]
+        if len(taking) > takes:
+            return None
+        if len(taking) == 2:
+            first, last = (found[each] for each in taking)
+            if first.phase.auxiliary is not AuxiliaryUse.HELD or first.auxiliary == last.auxiliary:
+                return None
+            phase = dataclasses.replace(first.phase, auxiliary=AuxiliaryUse.LATCHED)
+            found[taking[0]] = dataclasses.replace(first, phase=phase)
         ordered = _in_one_order([each.phase for each in found])
         JoinedPhases(ordered)
         return tuple(

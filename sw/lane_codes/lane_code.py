@@ -77,8 +77,17 @@ class LaneCode:
 
     @property
     def auxiliary(self) -> str | None:
-        """Value beside the packets, where there is one: phases that are joined take one at most."""
-        return next((each.auxiliary for each in self.phases if each.auxiliary is not None), None)
+        """Value beside the packets, if there is one: the first of `beside`."""
+        return next(iter(self.beside), None)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Values that phases take beside the packets, in their order.
+
+        Joined phases take two at most, of which the first is latched.
+        """
+        found = (each.auxiliary for each in self.phases if each.auxiliary is not None)
+        return tuple(dict.fromkeys(found))
 
     @property
     def result(self) -> str:
