@@ -100,6 +100,8 @@ class LaneIssue(Component):
         Number of the source's vector in its packet.
     o_element : ``Out(range(W / 8))``
         Element of the auxiliary vector, or the first of as many as there are lanes.
+    o_latched : ``Out(1)``
+        The auxiliary vector of the group is the one that was latched, not the one in front.
     o_take, o_take_auxiliary, o_reserve : ``Out(1)``
         The vectors are taken; a vector of results begins.
     o_pause, o_wait_room, o_idle : ``Out(1)``
@@ -120,6 +122,7 @@ class LaneIssue(Component):
     o_step: data.View[data.StructLayout]
     o_row: Signal
     o_element: Signal
+    o_latched: Signal
     o_take: Signal
     o_take_auxiliary: Signal
     o_reserve: Signal
@@ -158,6 +161,7 @@ class LaneIssue(Component):
                 "o_step": Out(step_layout(width_bits=width_bits, lanes=lanes)),
                 "o_row": Out(16),
                 "o_element": Out(range(width_bits // 8)),
+                "o_latched": Out(1),
                 "o_take": Out(1),
                 "o_take_auxiliary": Out(1),
                 "o_reserve": Out(1),
@@ -173,7 +177,7 @@ class LaneIssue(Component):
         step: Any = self.o_step
         running = Signal()
         pause = Signal(range(Statistics.step_cycles))
-        uses = Value.cast(phase.auxiliary) != AuxiliaryUse.NONE.value
+        uses = (Value.cast(phase.auxiliary) != AuxiliaryUse.NONE.value) & ~self.o_latched
         sends = Value.cast(phase.result) != ResultForm.NONE.value
         begins = sends & ~step.position.any()
         from_statistics = Value.cast(phase.source) == PhaseSource.STATISTICS.value
@@ -194,10 +198,10 @@ class LaneIssue(Component):
             Signal(name="last_group"), Signal(name="packet_ends"), Signal(name="phase_ends")
         )
         size = Mux(from_statistics, ElementForm.BF16.value, Value.cast(phase.form))
-        self._count_source(m, size, keeps, ends)
+        strip_first = self._count_source(m, size, keeps, ends)
         over = self._count_strip(m, keeps, continues, ends)
         self._count_results(m, sends, ends)
-        self._count_auxiliary(m, uses, ends)
+        self._count_auxiliary(m, uses, strip_first, ends)
         self._advance(m, running, ends.phase, continues & ~keeps & ~over)
         m.d.comb += self.o_take.eq(ends.vector & ~given)
         with m.If(pause != 0):
@@ -219,8 +223,8 @@ class LaneIssue(Component):
         """Constant by the form of elements, a function of their number in a word."""
         return Mux(code[1], of(4), Mux(code[0], of(2), of(1)))
 
-    def _count_source(self, m: Module, size: Value, keeps: Signal, ends: _Ends) -> None:
-        """Groups of a vector, and vectors of a packet; behind a phase that keeps words, again."""
+    def _count_source(self, m: Module, size: Value, keeps: Signal, ends: _Ends) -> Signal:
+        """Groups of a vector, vectors of a packet; whether the strip is the packet's first one."""
         step: Any = self.o_step
         group = Signal.like(step.group)
         first, strip_first = Signal(init=1), Signal(init=1)
@@ -238,10 +242,12 @@ class LaneIssue(Component):
         with m.If(ends.vector):
             m.d.sync += [first.eq(ends.packet), row.eq(ahead)]
         with m.If(ends.phase):
+            # The next phase passes over the same vectors.
             with m.If(keeps):
                 m.d.sync += [first.eq(strip_first), row.eq(strip_row)]
             with m.Else():
                 m.d.sync += [strip_first.eq(ends.packet), strip_row.eq(ahead)]
+        return strip_first
 
     def _count_strip(self, m: Module, keeps: Signal, continues: Signal, ends: _Ends) -> Signal:
         """Groups of a strip, ends of phases and of packets; whether the strip has ended its packet.
@@ -282,13 +288,13 @@ class LaneIssue(Component):
         with m.If(self.o_valid & sends):
             m.d.sync += position.eq(Mux(step.end, 0, position + 1))
 
-    def _count_auxiliary(self, m: Module, uses: Value, ends: _Ends) -> None:
-        """Elements of a vector of the auxiliary stream."""
+    def _count_auxiliary(self, m: Module, uses: Value, strip_first: Value, ends: _Ends) -> None:
+        """Elements of a vector of the auxiliary stream, which the phase ``uses``."""
         phase: Any = self.o_phase
-        use = phase.auxiliary
+        use = Value.cast(phase.auxiliary)
         element = Signal.like(self.o_element)
         amount = Signal(range(max(2, self._lanes) + 1))
-        with m.Switch(Value.cast(use)):
+        with m.Switch(use):
             with m.Case(AuxiliaryUse.VECTOR.value):
                 m.d.comb += amount.eq(Mux(self.o_valid, self._lanes, 0))
             with m.Case(AuxiliaryUse.SPREAD.value):
@@ -296,13 +302,15 @@ class LaneIssue(Component):
             with m.Case(AuxiliaryUse.SPREAD_PAIR.value):
                 m.d.comb += amount.eq(Mux(ends.vector, 2, 0))
         following = element + amount
-        size = self._by_form(
-            Value.cast(phase.auxiliary_form), lambda per_word: self._words * per_word
-        )
-        complete = ends.packet | (following == size)
-        held = Value.cast(use) == AuxiliaryUse.HELD.value
+        form = Value.cast(phase.auxiliary_form)
+        size = self._by_form(form, lambda per_word: self._words * per_word)
+        latches = use == AuxiliaryUse.LATCHED.value
+        held = latches | (use == AuxiliaryUse.HELD.value)
+        # A vector is latched at the end of the first strip; the later ones take none.
+        complete = Mux(latches, ends.phase, ends.packet | (following == size))
         step: Any = self.o_step
         m.d.comb += [
+            self.o_latched.eq(latches & ~strip_first),
             self.o_take_auxiliary.eq(uses & complete),
             self.o_element.eq(Mux(held, step.group * self._lanes, element)),
         ]

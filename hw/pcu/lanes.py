@@ -254,18 +254,21 @@ class Lanes(Component):
         phase: Any = issue.o_phase
         step: Any = issue.o_step
         payload: Any = auxiliary.o_stream.payload
+        use = Value.cast(phase.auxiliary)
+        latched = Signal(self._width_bits, reset_less=True)
+        with m.If(issue.o_take_auxiliary & (use == AuxiliaryUse.LATCHED.value)):
+            m.d.sync += latched.eq(payload.data)
         # A pair needs two elements, also for a single lane.
         count = max(2, self._lanes)
         offset = issue.o_element[: count.bit_length() - 1]
         elements = element_group(
             m,
-            payload.data,
+            named(m, "auxiliary_vector", Mux(issue.o_latched, latched, payload.data)),
             phase.auxiliary_form,
             issue.o_element[count.bit_length() - 1 :],
             count=count,
             name="auxiliary",
         )
-        use = Value.cast(phase.auxiliary)
         single = Signal(32, name="spread")
         second = Signal(32, name="spread_second")
         m.d.comb += [

@@ -36,6 +36,9 @@ _UNCONSTANT = (Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS)
 #: Words of a packet of joined phases that may be long: more than a strip of a few lanes.
 _LONG = 150
 
+#: Uses of the auxiliary stream if no other joined phase takes it.
+_USES = tuple(each for each in AuxiliaryUse if each is not AuxiliaryUse.LATCHED)
+
 T = TypeVar("T")
 
 
@@ -47,10 +50,12 @@ def _random_phase(
     functions: tuple[LaneFunction, ...],
     before: Sequence[LanePhase] = (),
     keeps: bool = False,
+    uses: Sequence[AuxiliaryUse] = _USES,
 ) -> LanePhase:
     """A phase that a lane can run, reading only the statistics that are changed before it.
 
     It continues the phases ``before`` it, if there are some, and may be continued if it ``keeps``.
+    ``uses`` are those of the auxiliary stream that it may have.
     """
 
     def one(kinds: Iterable[T]) -> T:
@@ -78,8 +83,10 @@ def _random_phase(
             fetched[rng.integers(2)] = Fetched.KEPT
             if rng.integers(2):
                 fetched = [Fetched.KEPT] * 2
-        uses = [each for each in AuxiliaryUse if each is not AuxiliaryUse.NONE]
         takes = Fetched.AUXILIARY in fetched
+        fitting = [each for each in uses if takes == (each is not AuxiliaryUse.NONE)]
+        if not fitting:
+            continue
         order = one(orders)
         first = order.units[0]
         reduction = one(each for each in Reduction if each.keeps == keeps)
@@ -89,7 +96,7 @@ def _random_phase(
         values: dict[str, Any] = {
             "source": source,
             "form": form,
-            "auxiliary": one(uses) if takes else AuxiliaryUse.NONE,
+            "auxiliary": one(fitting),
             "auxiliary_form": one(ElementForm) if takes else ElementForm.WORD,
             "y": fetched[0],
             "z": fetched[1],
@@ -119,12 +126,25 @@ def _random_join(
     functions: tuple[LaneFunction, ...],
     count: int,
 ) -> tuple[LanePhase, ...]:
-    """So many phases that can be joined, and read no statistic that they change; or one phase."""
+    """So many phases that can be joined, and read no statistic that they change; or one phase.
+
+    In half of the joins of another source than the auxiliary stream two phases take this one.
+    """
+    uses = [_USES] * count
+    others = [each for each in sources if each is not PhaseSource.AUXILIARY]
+    if count > 1 and others and rng.integers(2):
+        first, second = sorted(rng.choice(count, 2, replace=False))
+        uses = [_USES[:1]] * count
+        uses[first], uses[second] = (AuxiliaryUse.LATCHED,), _USES[1:]
+        sources = others
     while True:
         phases: list[LanePhase] = []
         for number in range(1, count + 1):
             keeps = number < count
-            phases.append(_random_phase(rng, changed, sources, orders, functions, phases, keeps))
+            own = _random_phase(
+                rng, changed, sources, orders, functions, phases, keeps, uses[number - 1]
+            )
+            phases.append(own)
         try:
             joined = JoinedPhases(tuple(phases))
         except BadInputError:

@@ -198,6 +198,36 @@ def test_a_packet_goes_on_from_strip_to_strip(model, name, form, beside, seed):
             check_lengths(model, name, sizes, LaneProgram(phases), lengths, rng)
 
 
+#: What a joined phase takes of a latched vector, for its operand z.
+LATCHED = {
+    "z": Fetched.AUXILIARY,
+    "auxiliary": AuxiliaryUse.LATCHED,
+    "auxiliary_form": ElementForm.INT8_TO_FP32,
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("form", ElementForm, ids=lambda each: each.name)
+@pytest.mark.parametrize("behind", ["vector", "held", "spread"])
+def test_a_phase_takes_the_stream_behind_a_latched_vector(model, name, form, behind, seed):
+    """Of a packet, in all of its strips; packets, long and short, follow one another."""
+    rng = np.random.default_rng(seed)
+    sizes = SETS[name]
+    keeps = {"form": form, "result": ResultForm.NONE, "reduction": Reduction.KEEP}
+    plain, last = changed(BOTH, form=form), changed(ADDS, form=form)
+    latches_first = changed(plain, **LATCHED, fma=(Z, Operand.ONE, X))
+    latches, takes = changed(ADDS, **keeps, **LATCHED), changed(ADDS, **keeps, **BESIDE[behind])
+    takes_last = changed(last, **BESIDE[behind], result=ResultForm.BF16)
+    lengths = ends_of(strip_of(sizes, form))
+    for phases in (
+        (latches_first, takes_last),
+        (plain, latches, takes_last),
+        (latches_first, takes, last),
+        (latches_first, changed(ADDS, **keeps), takes, last),
+    ):
+        check_lengths(model, name, sizes, LaneProgram(phases), lengths, rng, numbers)
+
+
 def numbers(rng, count):
     """Words of elements none of which is NaN, which every sum behind it would be."""
     if rng.integers(2):
