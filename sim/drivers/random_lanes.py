@@ -130,7 +130,7 @@ def _random_join(
 
     In half of the joins of another source than the auxiliary stream two phases take this one.
     """
-    uses = [_USES] * count
+    uses: list[Sequence[AuxiliaryUse]] = [_USES] * count
     others = [each for each in sources if each is not PhaseSource.AUXILIARY]
     if count > 1 and others and rng.integers(2):
         first, second = sorted(rng.choice(count, 2, replace=False))

@@ -29,7 +29,9 @@ class _Rates(NamedTuple):
     beside : int
         Of the auxiliary stream; 0 if none is taken beside the units, or one for the packet.
     held : bool
-        Whether one is taken for the packet.
+        Whether one is taken for the packet, with its last unit.
+    latched : bool
+        Whether one is taken for the packet, with the last unit of its first strip.
     result : int
         Of the results; 0 if the phase sends none.
     """
@@ -38,6 +40,7 @@ class _Rates(NamedTuple):
     each: int
     beside: int
     held: bool
+    latched: bool
     result: int
 
     @classmethod
@@ -48,6 +51,7 @@ class _Rates(NamedTuple):
             phase.elements_per_word,
             units_beside(phase, words),
             phase.auxiliary is AuxiliaryUse.HELD,
+            phase.auxiliary is AuxiliaryUse.LATCHED,
             0 if phase.result is ResultForm.NONE else phase.result.per_word,
         )
 
@@ -141,7 +145,7 @@ class LaneUnit(Core):
     def _possible(self, sources: int) -> int:
         """Units that may be issued now of the packet under way, with so many vectors of it."""
         joined = self._rates[self._run]
-        source, each, beside, held, result = joined[self._step]
+        source, each, beside, held, latched, result = joined[self._step]
         issued, count = self._units, self._counts[self._run]
         if source is PhaseSource.AUXILIARY:
             sources = self._beside
@@ -153,7 +157,7 @@ class LaneUnit(Core):
             units = min(units, self._begin + self._strip)
         if beside:
             units = min(units, (issued // beside + self._beside) * beside)
-        elif held and not self._beside:
+        elif (held or (latched and not self._begin)) and not self._beside:
             units = 0
         units -= issued
         if not result:
@@ -173,7 +177,9 @@ class LaneUnit(Core):
             self._head -= taken
         if rates.beside or rates.held:
             served = rates.beside or 1 << 62
-            beside = self._besides[self._run] if ends else after // served
+            beside = after // served
+            if ends:
+                beside = self._besides[self._run] - self._phases[self._run].latches
             self._beside -= beside - before // served
         full = 0
         if rates.result:
@@ -181,6 +187,8 @@ class LaneUnit(Core):
             full = (after + vector - 1 if ends else after) // vector - before // vector
         self._units = after
         if len(joined) > 1 and (ends or after == self._begin + self._strip):
+            if rates.latched and not self._begin:
+                self._beside -= 1
             if self._step + 1 < len(joined):
                 self._step, self._units, ends = self._step + 1, self._begin, False
             else:
@@ -200,7 +208,8 @@ class LaneUnit(Core):
             missing = [self.auxiliary] if not self._beside else []
         elif rates.source is not PhaseSource.STATISTICS and not self._head:
             missing = [self.source]
-        if (rates.beside or rates.held) and not self._beside:
+        first = rates.latched and not self._begin
+        if (rates.beside or rates.held or first) and not self._beside:
             missing.append(self.auxiliary)
         if not missing:
             return [self.channel.no_room()]

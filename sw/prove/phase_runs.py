@@ -73,16 +73,20 @@ def issued_units(phase: JoinedPhases, words: int, sources: int, beside: int) -> 
         First vectors of the packet, and of the auxiliary stream beside it, that are there.
     """
     units = sources * phase.elements_per_word
-    if phase.auxiliary is AuxiliaryUse.HELD and not beside:
+    beside -= phase.latches
+    if beside < (phase.auxiliary is AuxiliaryUse.HELD):
         return 0
     each = units_beside(phase, words)
     return min(units, beside * each) if each else units
 
 
 def units_beside(phase: JoinedPhases | LanePhase, words: int) -> int:
-    """Units that an auxiliary vector serves; 0 if a phase takes none, or one for its packet."""
+    """Units that an auxiliary vector serves; 0 if a phase takes none, or one for its packet.
+
+    Of joined phases, behind the vector that is latched.
+    """
     match phase.auxiliary:
-        case AuxiliaryUse.NONE | AuxiliaryUse.HELD:
+        case AuxiliaryUse.NONE | AuxiliaryUse.HELD | AuxiliaryUse.LATCHED:
             return 0
         case AuxiliaryUse.VECTOR:
             return phase.auxiliary_form.per_word

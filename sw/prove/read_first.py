@@ -290,10 +290,11 @@ def _of_phases(
     source = np.where(whole, runs.counts[run], -(-issued // np.maximum(units[phase_of], 1))).clip(
         0, runs.counts[run]
     )
+    latched = np.array([each.latches for each in phases], np.int64)[phase_of] * (results > 0)
     aside = np.where(
         whole | (beside[phase_of] == 0),
         runs.besides[run],
-        -(-issued // np.maximum(beside[phase_of], 1)),
+        -(-issued // np.maximum(beside[phase_of], 1)) + latched,
     ).clip(0, runs.besides[run])
     found = []
     for port, stream, took in (

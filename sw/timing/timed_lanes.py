@@ -60,6 +60,8 @@ class TimedLaneUnit(Producer, LaneUnit):
             wanted.append((self.source, self._head, per_word))
         if phase.auxiliary is AuxiliaryUse.VECTOR:
             wanted.append((self.auxiliary, self._beside, beside))
+        elif phase.auxiliary is AuxiliaryUse.LATCHED and self._begin:
+            pass  # The vector has left the stream in the first strip.
         elif phase.auxiliary is not AuxiliaryUse.NONE:
             wanted.append((self.auxiliary, min(1, self._beside), units))
         found = []

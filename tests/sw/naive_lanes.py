@@ -72,6 +72,7 @@ class Lanes:
         self.sums, self.out = Fifo(2), deque()
         self.number = self.at = self.beside = self.filled = self.begun = self.sent = 0
         self.within = False  # a packet
+        self.latched = False  # of the packet, the vector that leaves the stream behind a strip
 
     @property
     def phase(self):
@@ -104,7 +105,7 @@ class Lanes:
             return
         over, self.strip = self.strip[-1][0], []
         if over:
-            self.within = False
+            self.within = self.latched = False
             self.number = (self.number + 1) % len(self.program.phases)
             return
         while self.joined(self.number):
@@ -113,7 +114,9 @@ class Lanes:
     def issue(self, vector):
         """A group of a vector: whether it is the vector's last one; False if none can be issued."""
         phase, beside = self.phase, self.auxiliary.fifo
-        uses, sends = phase.auxiliary is not AuxiliaryUse.NONE, phase.result is not ResultForm.NONE
+        latches = phase.auxiliary is AuxiliaryUse.LATCHED
+        uses = phase.auxiliary is not AuxiliaryUse.NONE and not (latches and self.latched)
+        sends = phase.result is not ResultForm.NONE
         if uses and not beside or sends and not self.filled and self.begun == self.room:
             return False
         self.at += 1
@@ -134,7 +137,7 @@ class Lanes:
         elif phase.auxiliary is AuxiliaryUse.VECTOR:
             self.beside += self.words
         full = self.words * phase.auxiliary_form.per_word
-        if uses and (closes or self.beside == full):
+        if uses and not latches and (closes or self.beside == full):
             beside.popleft()
             self.beside = 0
         self.at *= not ends
@@ -142,7 +145,11 @@ class Lanes:
         if ends:
             if self.joined(self.number):
                 self.again.popleft()
+            number = self.number
             self.advance(vector, closes)
+            if uses and latches and self.number != number:
+                beside.popleft()
+                self.latched = True
         return True if ends else None
 
     def step(self):

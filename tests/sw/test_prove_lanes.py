@@ -32,6 +32,21 @@ MAP = LanePhase(ACTIVATION, fma=(Operand.X, Operand.ONE, Operand.X), result=Resu
 #: Vectors beside it, one for each packet.
 HELD = dataclasses.replace(MAP, auxiliary=AuxiliaryUse.HELD, y=Fetched.AUXILIARY)
 
+#: A joined phase that latches such a vector, and one that takes the stream behind it.
+LATCHES = dataclasses.replace(
+    HELD, auxiliary=AuxiliaryUse.LATCHED, reduction=Reduction.KEEP, result=ResultForm.NONE
+)
+BEHIND = LanePhase(
+    ACTIVATION,
+    auxiliary=AuxiliaryUse.VECTOR,
+    y=Fetched.KEPT,
+    z=Fetched.AUXILIARY,
+    fma=(Operand.Y, Operand.ONE, Operand.Z),
+    argument=Operand.Y,
+    result=ResultForm.WORD,
+)
+HELD_BEHIND = dataclasses.replace(BEHIND, auxiliary=AuxiliaryUse.HELD)
+
 
 def job_of(phases, results, *feeds, **fields):
     """A job whose first stream is of activations, the second one auxiliary."""
@@ -90,6 +105,21 @@ REFUSED = [
         "lanes holds 1 vectors that no phase takes",
     ),
     (
+        "packets without the vector that is to be latched",
+        job_of((LATCHES, BEHIND), 12, Feed(3, 1, 4), Feed(3, 1, 4)),
+        "lanes waits for a vector from PMU (0, 2) R0; PMU (0, 2) R0 has ended",
+    ),
+    (
+        "a packet whose latched vector is there, and not the one behind it",
+        job_of((LATCHES, HELD_BEHIND), 12, Feed(3, 1, 4), Feed(5, 1, 1)),
+        "lanes waits for a vector from PMU (0, 2) R0; PMU (0, 2) R0 has ended",
+    ),
+    (
+        "a vector too many behind a latched one",
+        job_of((LATCHES, HELD_BEHIND), 12, Feed(3, 1, 4), Feed(7, 1, 1)),
+        "lanes holds 1 vectors that no phase takes",
+    ),
+    (
         "more results than are stored",
         job_of((MAP,), 8, Feed(3, 1, 4)),
         "left over in front of PMU",
@@ -104,6 +134,20 @@ def test_what_stops_or_is_left_over_is_named(job, words):
     with pytest.raises(LivenessError) as caught:
         require_live(job.program())
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize("vectors", [1, 63, 64, 65, 150])
+@pytest.mark.parametrize("behind", [BEHIND, HELD_BEHIND], ids=["vector", "held"])
+def test_a_latched_vector_leaves_the_stream_behind_a_strip(behind, vectors):
+    """Packets of a strip of 64 vectors and of others, and streams without those of one."""
+    beside = 1 + (vectors if behind is BEHIND else 1)
+    phases = (LATCHES, behind)
+    for missing in (0, 1):
+        other = Feed(3 - missing, 1, beside)
+        program = job_of(phases, 3 * vectors, Feed(3, 1, vectors), other).program()
+        answer = prove(program)
+        assert answer.live == ends(program, 1) == (not missing), answer
+        assert prove(program, whole=True).live == answer.live
 
 
 def test_streams_that_meet_again_live_up_to_the_room_that_is_counted():
