@@ -132,7 +132,7 @@ class Epilogue:
         Lane programs behind the product take PCUs from its grid. Scales of rows are as well those
         of a result in memory, and a product alone of few rows is computed transposed.
         """
-        return bool(self.chain or self.columns)
+        return bool(self.chain or self.columns or self.beside_sums[1:])
 
     @functools.cached_property
     def rows(self) -> int:
