@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import Descriptor, Mode
 from hw.arch.lanes.lane_room import strip_units
-from hw.arch.lanes.phase_word import PhaseSource, ResultForm
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU
@@ -286,15 +286,19 @@ def _of_phases(
     )
     phase_of = runs.phases[run]
     # Units of a packet that the results are of, with those of their strip: all for its last vector.
-    issued = -(-results * form[phase_of] // strips[phase_of]) * strips[phase_of]
+    own = results * form[phase_of]
+    issued = -(-own // strips[phase_of]) * strips[phase_of]
     source = np.where(whole, runs.counts[run], -(-issued // np.maximum(units[phase_of], 1))).clip(
         0, runs.counts[run]
     )
     latched = np.array([each.latches for each in phases], np.int64)[phase_of] * (results > 0)
+    # The last phase of a strip sends results before it has taken all vectors beside the strip.
+    takes_last = [each.phases[-1].auxiliary is not AuxiliaryUse.NONE for each in phases]
+    served = np.where(np.array(takes_last)[phase_of], own, issued)
     aside = np.where(
         whole | (beside[phase_of] == 0),
         runs.besides[run],
-        -(-issued // np.maximum(beside[phase_of], 1)) + latched,
+        -(-served // np.maximum(beside[phase_of], 1)) + latched,
     ).clip(0, runs.besides[run])
     found = []
     for port, stream, took in (

@@ -53,6 +53,8 @@ class TimedLaneUnit(Producer, LaneUnit):
         """Ports of the vectors that the next units take: their number, and the units of one."""
         phase = self._phases[self._run].phases[self._step]
         per_word, beside = phase.elements_per_word, phase.auxiliary_form.per_word
+        # Its vector has left the stream behind the first strip of the packet.
+        is_latched = phase.auxiliary is AuxiliaryUse.LATCHED and self._begin > 0
         wanted: list[tuple[Any, int, int]] = []
         if phase.source is PhaseSource.AUXILIARY and not phase.kept_words:
             wanted.append((self.auxiliary, self._beside, per_word))
@@ -60,9 +62,7 @@ class TimedLaneUnit(Producer, LaneUnit):
             wanted.append((self.source, self._head, per_word))
         if phase.auxiliary is AuxiliaryUse.VECTOR:
             wanted.append((self.auxiliary, self._beside, beside))
-        elif phase.auxiliary is AuxiliaryUse.LATCHED and self._begin:
-            pass  # The vector has left the stream in the first strip.
-        elif phase.auxiliary is not AuxiliaryUse.NONE:
+        elif phase.auxiliary is not AuxiliaryUse.NONE and not is_latched:
             wanted.append((self.auxiliary, min(1, self._beside), units))
         found = []
         for port, held, each in wanted:

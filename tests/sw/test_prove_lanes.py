@@ -18,9 +18,13 @@ from hw.arch.lanes.phase_word import (
     ResultForm,
     UnitOrder,
 )
-from hw.arch.pcu import PcuInput, PcuProgram
+from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
+from hw.arch.unit_kind import PCU
+from sw.fabric.nets import Input, Output, find_nets
 from sw.prove import LivenessError, phase_runs, prove, require_live
 from sw.prove.packets import Packets
+from sw.prove.read_first import _of_phases
+from sw.prove.stream_packets import StreamPackets
 from tests.hw.pcu.softmax_program import SOFTMAX
 from tests.lane_jobs import broken, draw_job
 from tests.sw.naive import ends
@@ -148,6 +152,28 @@ def test_a_latched_vector_leaves_the_stream_behind_a_strip(behind, vectors):
         answer = prove(program)
         assert answer.live == ends(program, 1) == (not missing), answer
         assert prove(program, whole=True).live == answer.live
+
+
+@pytest.mark.parametrize("latches", [False, True])
+def test_results_of_a_strip_are_sent_before_the_vectors_behind_them_come(latches):
+    """Of two strips: those of the source that a result depends on, and of the auxiliary stream."""
+    keeps = (
+        LATCHES
+        if latches
+        else dataclasses.replace(MAP, reduction=Reduction.KEEP, result=ResultForm.NONE)
+    )
+    feeds = Feed(1, 1, 100), Feed(1, 1, 100 + latches)
+    program = job_of((keeps, BEHIND), 100, *feeds).program()
+    packets = StreamPackets(program, find_nets(program))
+    ((at, unit),) = ((at, each) for kind, at, each in program.units() if kind is PCU)
+    counts = np.array([0, 1, 40, 64, 65, 100])
+    found = dict(_of_phases(packets, Output(PCU, at, PcuOutput.RESULT), unit, counts))
+    ports = PcuInput.ACTIVATION, PcuInput.AUXILIARY
+    needed = [found[Input(PCU, at, port)].tolist() for port in ports]
+    assert needed == [
+        [0, 64, 64, 64, 100, 100],
+        [count + latches * (count > 0) for count in counts.tolist()],
+    ]
 
 
 def test_streams_that_meet_again_live_up_to_the_room_that_is_counted():

@@ -271,8 +271,13 @@ def test_wide_vectors_go_on_from_strip_to_strip(wide_model, name, seed):
         first = changed(BOTH, form=form)
         # A vector beside them has elements for the rows of several strips.
         for fields in (BESIDE["row"], BESIDE["spread"]):
-            program = LaneProgram((first, changed(ADDS, form=form, **fields)))
+            last = changed(ADDS, form=form, **fields)
+            program = LaneProgram((first, last))
             check_lengths(wide_model, name, sizes, program, ends_of(strip), rng)
+        # Phases of a latched vector leave its element alone.
+        latches = changed(first, **LATCHED, fma=(Z, Operand.ONE, X))
+        program = LaneProgram((latches, last))
+        check_lengths(wide_model, name, sizes, program, ends_of(strip), rng, numbers)
 
 
 def cycles_of(model, name, phases, length, rng, count=4):
