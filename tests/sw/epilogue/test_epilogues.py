@@ -172,6 +172,69 @@ def test_every_grid_of_a_chain_is_live(draws):
     verify(gate, "small", (64, 40, 96), schedule=schedule)
 
 
+#: Functions of the sums, of two vectors and of a tile, which one PCU computes.
+OF_TWO = {
+    "scale and bias": lambda c, g, h, r: c * g + h,
+    "scale, bias and maximum": lambda c, g, h, r: tw.maximum(c * g + h, 0.0),
+    "bias and residual": lambda c, g, h, r: c + g + r,
+    "bias, function and gate": lambda c, g, h, r: tw.sigmoid(c + g) * r,
+    "bias and residual in fp32": lambda c, g, h, r: c + h + r.to(tw.fp32),
+}
+
+
+def product_of_two(function):
+    """Kernel of a product and a function of its sums, of two vectors and of a tile."""
+
+    @tw.kernel("A[M, K], B[K, N], g[N], h[N]: fp32, R[M, N] -> C[M, N]")
+    def epilogue(A, B, g, h, R, C):
+        M, N = C.shape
+        for i in tw.metapipe(M):
+            a = tw.load_tile(A[i, :])
+            for j in tw.metapipe(N):
+                c = tw.matmul(a, tw.load_tile(B[:, j]))
+                vectors = tw.load_tile(g[j]), tw.load_tile(h[j])
+                tw.store_tile(C[i, j], function(c, *vectors, tw.load_tile(R[i, j])))
+
+    return epilogue
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("config", ["small", "large"])
+@pytest.mark.parametrize("name", OF_TWO)
+def test_two_inputs_in_one_stream_equal_golden(name, config, seed, draws):
+    kernel, rng = product_of_two(OF_TWO[name]), random.Random(seed)
+    for out in rng.sample((None, fp32), draws(1, 2)):
+        verify(kernel, config, sizes_of(rng, 150), out=out)
+    dims = {"M": 64, "K": 256, "N": 96}
+    (part,) = compile_kernel(kernel, named[config], dims=dims, dtype=bf16).parts
+    epilogue = part.product.epilogue
+    assert len(epilogue.beside_sums) == 2 and not epilogue.chain
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["scale and bias", "bias and residual"])
+@pytest.mark.parametrize("grid", [(8, 1), (4, 2), (2, 4), (3, 2), (1, 8), (1, 1)])
+def test_every_grid_takes_two_inputs_in_one_stream(name, grid):
+    """Row groups and columns at a port, in turn; blocks cut short, and several passes."""
+    schedule = tw.Schedule(row_par={"c": grid[0]}, col_par={"c": grid[1]})
+    verify(product_of_two(OF_TWO[name]), "small", (150, 130, 200), schedule=schedule)
+
+
+def test_integers_take_two_inputs_in_one_stream(seed):
+    function = INTEGERS["bias and residual to int8"][0]
+    for _ in range(3):
+        verify(product_then(function), "small", sizes_of(random.Random(seed), 80), int8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_TWO)
+def test_rtl_of_small_takes_two_inputs_in_one_stream(name, heavy, seed):
+    kernel, rng = product_of_two(OF_TWO[name]), random.Random(seed)
+    for _ in range(2):
+        more = {"backend": "rtl", "seed": seed % 1000, "jitter": 20}
+        verify(kernel, "small", sizes_of(rng, 100), **more)
+
+
 @pytest.mark.slow
 def test_the_first_phase_costs_few_cycles():
     """Lanes drain the sums of a pass while the grid computes the next one."""
@@ -185,28 +248,37 @@ def test_the_first_phase_costs_few_cycles():
 
 def test_a_chain_takes_pcus_from_the_grid():
     dims = dict.fromkeys("MKN", 64)
-    compiled = compile_kernel(linear_gelu, named["small"], dims=dims, dtype=bf16)
+    kernel = product_then(EPILOGUES["residual, then bias"][0])
+    compiled = compile_kernel(kernel, named["small"], dims=dims, dtype=bf16)
     lanes = sum(line.split(": ")[1] == "lanes" for line in compiled.ir("graph").splitlines())
     (part,) = compiled.parts
     grid = part.plan.row_par * part.plan.col_par
-    # All phases but the residual's are joined in the PCUs of the product.
-    assert [len(code.phases) for code in part.product.epilogue.codes] == [5, 1]
+    # A tile stands behind a vector in one stream, not before it.
+    assert [len(code.phases) for code in part.product.epilogue.codes] == [1, 1]
     assert lanes == len(part.fit.collectors)
     assert compiled.units_used["pcu"] == grid + lanes <= named["small"].pcu_count
 
 
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (300, 70, 90)])
+def test_a_vector_and_a_tile_leave_all_pcus_to_the_product(sizes):
+    dims = dict(zip("MKN", sizes))
+    (part,) = compile_kernel(linear_gelu, named["small"], dims=dims, dtype=bf16).parts
+    assert [len(code.phases) for code in part.product.epilogue.codes] == [6]
+    assert part.plan.row_par * part.plan.col_par == named["small"].pcu_count
+
+
 @pytest.mark.parametrize(
     ("named_grid", "asked"),
-    [({"row_par": {"y": 8}}, "8 x 1"), ({"col_par": {"y": 8}}, "1 x 8")],
+    [({"row_par": {"c": 8}}, "8 x 1"), ({"col_par": {"c": 8}}, "1 x 8")],
     ids=["rows", "columns"],
 )
 def test_a_grid_beside_a_chain_is_refused_by_the_pcus_left(named_grid, asked):
     rule = "at most the chip's 8 PCUs less 1 for element math behind the product"
     with pytest.raises(
-        BadInputError, match=f"row_par x col_par of `y` must be {rule}, not {asked}"
+        BadInputError, match=f"row_par x col_par of `c` must be {rule}, not {asked}"
     ):
         compile_kernel(
-            linear_gelu,
+            product_then(EPILOGUES["residual, then bias"][0]),
             named["small"],
             dims={"M": 3, "K": 5, "N": 53},
             dtype=bf16,
