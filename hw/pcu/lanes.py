@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value, unsigned
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
@@ -255,15 +255,12 @@ class Lanes(Component):
         step: Any = issue.o_step
         payload: Any = auxiliary.o_stream.payload
         use = Value.cast(phase.auxiliary)
-        latched = Signal(self._width_bits, reset_less=True)
-        with m.If(issue.o_take_auxiliary & (use == AuxiliaryUse.LATCHED.value)):
-            m.d.sync += latched.eq(payload.data)
         # A pair needs two elements, also for a single lane.
         count = max(2, self._lanes)
         offset = issue.o_element[: count.bit_length() - 1]
         elements = element_group(
             m,
-            named(m, "auxiliary_vector", Mux(issue.o_latched, latched, payload.data)),
+            payload.data,
             phase.auxiliary_form,
             issue.o_element[count.bit_length() - 1 :],
             count=count,
@@ -276,9 +273,12 @@ class Lanes(Component):
             second.eq(numbered(offset | 1, elements)),
         ]
         spread = (use == AuxiliaryUse.SPREAD.value) | (use == AuxiliaryUse.SPREAD_PAIR.value)
+        owns = [single] if self._lanes == 1 else elements
+        latched = self._latched(m, issue, owns)
         found: tuple[list[Value], list[Value]] = ([], [])
         for number in range(self._lanes):
-            own = single if self._lanes == 1 else Mux(spread, single, elements[number])
+            own = Mux(spread, single, owns[number])
+            own = Mux(issue.o_latched, latched[number], own)
             words: dict[Fetched, Value] = {
                 Fetched.NONE: Const(0, 32),
                 Fetched.AUXILIARY: own,
@@ -302,6 +302,26 @@ class Lanes(Component):
                     word = Mux(is_known, known[place], word)
                 found_words.append(named(m, f"{name}_chosen_{number}", word))
         return found
+
+    def _latched(self, m: Module, issue: LaneIssue, elements: list[Value]) -> list[Value]:
+        """Elements of the latched vector for the group that is issued.
+
+        A packet's first strip writes those that it reads, which are all that later ones read.
+        """
+        phase: Any = issue.o_phase
+        step: Any = issue.o_step
+        latches = Value.cast(phase.auxiliary) == AuxiliaryUse.LATCHED.value
+        groups = self._width_bits // 8 // self._lanes
+        cells: Any = memory.Memory(shape=unsigned(32 * self._lanes), depth=groups, init=[])
+        m.submodules.latched = cells
+        writer, reader = cells.write_port(), cells.read_port(domain="comb")
+        m.d.comb += [
+            writer.en.eq(issue.o_valid & latches & ~issue.o_latched),
+            writer.addr.eq(step.group),
+            writer.data.eq(Cat(*elements)),
+            reader.addr.eq(step.group),
+        ]
+        return [reader.data[low : low + 32] for low in range(0, 32 * self._lanes, 32)]
 
     def _sink(
         self,
