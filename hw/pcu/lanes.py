@@ -273,7 +273,7 @@ class Lanes(Component):
             second.eq(numbered(offset | 1, elements)),
         ]
         spread = (use == AuxiliaryUse.SPREAD.value) | (use == AuxiliaryUse.SPREAD_PAIR.value)
-        owns = [single] if self._lanes == 1 else elements
+        owns: list[Value] = [single] if self._lanes == 1 else [*elements]
         latched = self._latched(m, issue, owns)
         found: tuple[list[Value], list[Value]] = ([], [])
         for number in range(self._lanes):
