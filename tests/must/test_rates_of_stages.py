@@ -8,7 +8,6 @@ from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.gda import gda
 from sw.kernels.gelu import gelu
 from sw.kernels.layer_norm import layer_norm
-from sw.kernels.linear_gelu import linear_gelu
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.silu import silu
 from sw.kernels.softmax import softmax
@@ -76,7 +75,6 @@ INTERVALS = [
     ("large", gda, {"N": 64, "C": 16}, 16),
     ("small", rms_norm, {"N": 32}, 128),
     ("small", layer_norm, {"N": 32}, 128),
-    ("small", linear_gelu, {"N": 32, "K": 64}, 128),
 ]
 
 
