@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+import sw.language as tw
 from hw.arch.config import AgcuConfig, ChipConfig, named
 from hw.numeric.formats import bf16
 from sim.cli.settings import default_sizes
@@ -19,12 +20,16 @@ from sw.passes.pass_driver import run_passes
 from sw.passes.stage import Product
 from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
 from sw.stages.recognised import recognised
+from tests.sw.epilogue.test_epilogues import product_then
 
 MESH = ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=4))
 LINEAR = {"M": 256, "K": 256, "N": 256}
 LONG = {"M": 512, "K": 1024, "N": 512}
+FEW = {"M": 8, "K": 1024, "N": 1024}
 GATED = {"M": 256, "D": 256, "F": 256}
 LAYER = default_sizes(decoder_layer)
+#: A tile comes before a vector, which a PCU behind the product adds.
+CHAIN = product_then(lambda c, g, r: tw.gelu(c + r) + g)
 
 
 def divisions(kernel, dims, config):
@@ -44,9 +49,12 @@ CASES = {
         *(False, "behind"),
     ),
     "gated 256, small": (gated_mlp, GATED, named["small"], False, "behind"),
-    "linear, long, large": (linear_gelu, LONG, named["large"], True, "apart"),
-    "linear, small": (linear_gelu, LINEAR, named["small"], True, "apart"),
-    "linear, mesh": (linear_gelu, LINEAR, MESH, False, "behind"),
+    "linear, long, large": (linear_gelu, LONG, named["large"], False, "behind"),
+    "linear, small": (linear_gelu, LINEAR, named["small"], False, "behind"),
+    "linear, mesh": (linear_gelu, LINEAR, MESH, True, "behind"),
+    "linear, few rows": (linear_gelu, FEW, named["small"], True, "apart"),
+    "chain, long, large": (CHAIN, LONG, named["large"], True, "apart"),
+    "chain, mesh": (CHAIN, LINEAR, MESH, False, "behind"),
     "layer, tiny": (decoder_layer, LAYER, named["tiny"], True, "apart"),
     "layer, large": (decoder_layer, LAYER, named["large"], True, "apart"),
 }
@@ -64,7 +72,7 @@ def test_the_form_that_is_clearly_faster_is_found(case):
 
 def test_parts_of_both_divisions_are_not_counted():
     config = named["large"]
-    one, other = divisions(linear_gelu, LONG, config)
+    one, other = divisions(CHAIN, LONG, config)
     assert compared(one, one, config, Schedule()) == (0, 0)
     behind, apart = compared(one, other, config, Schedule())
     (product,) = (
@@ -79,7 +87,7 @@ def test_parts_of_both_divisions_are_not_counted():
 
 
 def test_a_part_without_an_estimate_leaves_the_comparison_open(monkeypatch):
-    one, other = divisions(linear_gelu, LONG, named["large"])
+    one, other = divisions(CHAIN, LONG, named["large"])
     monkeypatch.setattr("sw.search.held_up._part_cycles", lambda *_: None)
     assert compared(one, other, named["large"], Schedule()) is None
 
@@ -101,9 +109,10 @@ def counted(monkeypatch):
     [
         (decoder_layer, LAYER, named["small"], [False]),
         (gated_mlp, GATED, named["small"], [True]),
-        (linear_gelu, LINEAR, named["small"], [False]),
+        (linear_gelu, LINEAR, named["small"], [True]),
+        (linear_gelu, FEW, named["small"], [False]),
     ],
-    ids=["layer", "gated", "linear"],
+    ids=["layer", "gated", "linear", "few rows"],
 )
 def test_a_form_that_is_clearly_slower_is_not_compiled(kernel, dims, config, forms, monkeypatch):
     found = counted(monkeypatch)
@@ -115,8 +124,8 @@ def test_a_form_that_is_clearly_slower_is_not_compiled(kernel, dims, config, for
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "dims", "chip"),
-    [(linear_gelu, LONG, "large"), *((decoder_layer, LAYER, chip) for chip in ("small", "large"))],
-    ids=["linear, large", "layer, small", "layer, large"],
+    [(CHAIN, LONG, "large"), *((decoder_layer, LAYER, chip) for chip in ("small", "large"))],
+    ids=["chain, large", "layer, small", "layer, large"],
 )
 def test_the_form_that_is_clearly_faster_is_faster_by_runs_with_a_clock(
     kernel, dims, chip, monkeypatch
