@@ -117,7 +117,8 @@ class EpilogueGraph:
         """PCUs whose results one port of a result writer takes, their chain, and their tiles."""
         units, beside = collector.pcus(number), self.epilogue.beside_sums
         latched = self.epilogue.latched is not None
-        in_turn = self._by_groups(collector, number) if latched else units
+        # Those of a row group follow one another behind a latched vector.
+        in_turn = sorted(units) if latched else units
         for place, (group, column) in enumerate(in_turn):
             taken = FilterProgram()
             if latched or any(each in self.epilogue.tiles for each in beside):
@@ -137,10 +138,6 @@ class EpilogueGraph:
             if value in beside:
                 sinks += self._units(collector, number, PcuInput.AUXILIARY)
             self._tile(collector, number, value, sinks)
-
-    def _by_groups(self, collector: Collector, number: int) -> list[tuple[int, int]]:
-        """PCUs whose results come to a port, those of a row group one after another."""
-        return sorted(collector.pcus(number))
 
     def _program(self, column: int, auxiliary: FilterProgram) -> PcuProgram:
         """Program of a PCU of the product."""

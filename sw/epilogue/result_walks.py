@@ -80,6 +80,16 @@ class ResultWalks:
             raise Unfit(f"Walk must have {rule}, not {count}", value=count, rule=rule)
         return (count // inner, self.position(rows)), (inner, self.position(columns))
 
+    def _passes(self) -> tuple[tuple[int, int], ...]:
+        """Counts and strides of the loops over passes, outermost first."""
+        plan = self._plan
+        return (
+            *self._steps(plan.halves * plan.together // plan.c_blocks, plan.col_par),
+            *self._steps(
+                plan.passes // plan.together, plan.pass_stride // plan.config.grid_columns
+            ),
+        )
+
     def results(self, columns: tuple[int, int], groups: tuple[int, int] = (0, 1)) -> Walk:
         """The order of results, a packet of a PCU after another.
 
@@ -97,12 +107,7 @@ class ResultWalks:
         if plan.c_split:
             return self._split_results(columns, groups)
         step, last = self._vector_rows * self.lanes, ENGINE_LOOPS
-        passes = (
-            *self._steps(plan.halves * plan.together // plan.c_blocks, plan.col_par),
-            *self._steps(
-                plan.passes // plan.together, plan.pass_stride // plan.config.grid_columns
-            ),
-        )
+        passes = self._passes()
         if plan.cut:
             vectors = max(1, plan.packet_rows // self._vector_rows)
             walked = nest(
@@ -163,13 +168,7 @@ class ResultWalks:
                 rule=rule,
             )
         step = self._vector_rows * self.lanes
-        walked = nest(
-            *self._steps(plan.halves * plan.together // plan.c_blocks, plan.col_par),
-            *self._steps(
-                plan.passes // plan.together, plan.pass_stride // plan.config.grid_columns
-            ),
-            *self.across(columns),
-        )
+        walked = nest(*self._passes(), *self.across(columns))
         return dataclasses.replace(
             self._walk,
             loops=require_loops(*walked, *nest((self._vectors, step))),

@@ -181,24 +181,17 @@ def _add_rows(
     name = f"line{line}_rows"
     hold = Hold(first * element, element, (walk,), (walk,))
     parts.hold(name, hold, wanted=_SLOTS, rate=1.0, alignment=2, tokens=True)
-    descriptor, argument, loops = pieces[0].boxes(arrays, scatter.source, scatter.rows, 1)
-    parts.load(
-        f"{name}_load",
-        line,
-        (descriptor, argument),
-        loops,
-        [Socket(name)],
-        following=tuple(each.boxes(arrays, scatter.source, scatter.rows, 1) for each in pieces[1:]),
-    )
-    descriptor, argument, loops = pieces[0].boxes(arrays, scatter.table, scatter.rows, 0)
+    source, *more = (each.boxes(arrays, scatter.source, scatter.rows, 1) for each in pieces)
+    parts.load(f"{name}_load", line, source[:2], source[2], [Socket(name)], following=tuple(more))
+    table, *more = (each.boxes(arrays, scatter.table, scatter.rows, 0) for each in pieces)
     parts.store(
         f"{name}_store",
         line,
-        (descriptor, argument),
-        loops,
+        table[:2],
+        table[2],
         [(Socket(name), 1)],
         index=_ROW,
-        following=tuple(each.boxes(arrays, scatter.table, scatter.rows, 0) for each in pieces[1:]),
+        following=tuple(more),
     )
     named = [Socket(f"{name}_store", 1)]
     parts.join(f"{name}_named", [(Socket(f"line{line}_numbers"), 1)], named)

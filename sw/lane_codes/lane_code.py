@@ -86,8 +86,7 @@ class LaneCode:
 
         Joined phases take two at most, of which the first is latched.
         """
-        found = (each.auxiliary for each in self.phases if each.auxiliary is not None)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(value for each in self.phases for value in each.beside))
 
     @property
     def result(self) -> str:

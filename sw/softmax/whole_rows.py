@@ -37,11 +37,14 @@ def over_blocks(program: Program) -> Program:
     Program
         What a loop replaces is dead. The same program, if it has no such softmax.
     """
-    rewriters = [_Rewriter(program), _Rewriter(with_stored_rows(program))]
-    programs = [each.over_blocks() for each in rewriters]
-    counts = [each.count for each in rewriters]
+    plain, stored = _Rewriter(program), with_stored_rows(program)
+    rewritten = plain.over_blocks()
+    if stored is program:
+        return rewritten
     # Rows are stored in vain where no more softmaxes are those of blocks then.
-    return programs[counts[1] > counts[0]]
+    other = _Rewriter(stored)
+    rewritten_too = other.over_blocks()
+    return rewritten_too if other.count > plain.count else rewritten
 
 
 class _Rewriter:
