@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.pmu import EngineProgram
+from hw.arch.words.pmu_word import Level
 from sw.prove.index_walk import IndexWalk
 from sw.prove.machine import Channel, Core, Machine, Part, Port, Reason
 from sw.prove.pattern import Pattern
@@ -77,6 +80,13 @@ class Engine(Core):
     def ahead(self) -> int:
         """Visits not yet ended."""
         return len(self._sizes) - self._visit
+
+    @property
+    def rounds(self) -> Sequence[int]:
+        """Visits of a round of each loop around them but the outermost, innermost first."""
+        loops = self.program.chain.counts()[: Level.ADDRESS]
+        rounds = itertools.accumulate((most for _, most in reversed(loops)), operator.mul)
+        return [each for each in dict.fromkeys(rounds) if 1 < each < len(self._sizes)]
 
     @property
     def held(self) -> bool:

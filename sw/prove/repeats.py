@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 #: Earlier points with the same marking that are tried as the beginning of a period.
 _TRIED = 32
-#: Points without a period found after which points are taken half as often.
+#: Points without a period found after which points are taken less often.
 _FRUITLESS = 128
 #: Markings that are kept.
 _KEPT = 2048
@@ -74,7 +74,7 @@ class Repeats:
             return False
         self._look()
         if self._machine.steps - self._since < len(self._parts) or self._fruitless > _FRUITLESS:
-            self._stride *= 2
+            self._stride = _longer(self._stride, pacemaker.rounds)
             self._fruitless = 0
         self._since = self._machine.steps
         pacemaker.hold(self._stride)
@@ -125,6 +125,19 @@ class Repeats:
             if not count:
                 return 0
         return count if count < _ENDLESS else 0
+
+
+def _longer(stride: int, rounds: Sequence[int]) -> int:
+    """A stride of twice as many visits, or more, that divides a round of a loop if one does.
+
+    Periods are whole rounds: with another stride only several of them would be a period.
+    """
+    for each in rounds:
+        if not each % stride:
+            for factor in range(2, each // stride + 1):
+                if not each % (factor * stride):
+                    return factor * stride
+    return 2 * stride
 
 
 def connected(parts: Sequence[Part]) -> list[list[Part]]:
