@@ -13,6 +13,7 @@ from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.parts.part import Division
 from sw.passes.pass_driver import later
+from sw.stages.refusal import Refusals
 
 __all__ = ["Compilation"]
 
@@ -48,6 +49,8 @@ class Compilation:
         The parts of the kernel.
     failures : dict of str to list of BadInputError
         Alternatives that failed, by pass.
+    refusals : Refusals
+        Why no image computes the programs that `divide` has asked for.
     """
 
     kernel: Kernel
@@ -67,6 +70,9 @@ class Compilation:
     unfused: tuple[str, ...] = later()
     division: Division = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.refusals = Refusals(self.config)
 
     @property
     def all_options(self) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
 from sw.softmax.online import is_exact, missed_softmaxes, online
-from sw.stages.refusal import refusal
 
 __all__ = ["KERNEL_PASSES"]
 
@@ -68,7 +67,7 @@ def _simplified(program: Program, before: Program) -> Program:
 
 def _divide(c: Compilation) -> None:
     def serves(program: Program, arrays: tuple[ArraySpec, ...]) -> BadInputError | None:
-        return refusal(program, arrays, c.config, chains=c.chains)
+        return c.refusals.of(program, arrays, chains=c.chains)
 
     try:
         c.division = divide(c.lean, serves, c.held)
