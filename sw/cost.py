@@ -10,7 +10,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
-from sw.epilogue.collector import MERGED
+from sw.fabric.merges import MERGED
 from sw.lane_codes.joined_codes import cycles_per_group
 from sw.passes.fit import Fit, a_shares, b_shares, column_parts, pieces
 from sw.passes.plan import Plan, fewest_rows, load_streams, spread

@@ -6,13 +6,11 @@ import dataclasses
 import itertools
 
 from hw.numeric.division import ceil_div
+from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan, spread
 
-__all__ = ["MERGED", "Collector", "result_writers"]
-
-#: Most streams merged at a unit's input.
-MERGED = 4
+__all__ = ["Collector", "result_writers"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,10 +91,10 @@ def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
             ports: tuple[tuple[int, int], ...] = ((0, ceil_div(columns, 2)), (1, columns // 2))
         elif sources <= MERGED:
             ports = ((0, columns),)
-        elif sources <= 2 * MERGED and groups > 1:
+        elif sources <= MOST_COLLECTED and groups > 1:
             by_rows = True
             ports = tuple(spread(groups, 2))
-        elif sources <= 2 * MERGED:
+        elif sources <= MOST_COLLECTED:
             # Each writes whole vectors of columns.
             whole = max(1, plan.result_lanes // plan.config.grid_columns)
             if columns % whole:
@@ -111,9 +109,10 @@ def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
             )
         else:
             raise Unfit(
-                f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}",
+                f"Results of {sources} PCUs must be collected by one PMU, which takes "
+                f"{MOST_COLLECTED}",
                 value=sources,
-                rule=f"at most {2 * MERGED} PCUs a PMU",
+                rule=f"at most {MOST_COLLECTED} PCUs a PMU",
             )
         most = max(count for _, count in ports) * (columns if by_rows else groups)
         if most > MERGED:

@@ -14,12 +14,11 @@ from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.formats import Format
 from sw.epilogue.epilogue import Epilogue, epilogue_of, turned_epilogue_of
 from sw.epilogue.epilogue_region import EpilogueRegion
+from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.lane_codes.joined_codes import cycles_per_group, joined_codes
 
 __all__ = ["epilogues_of"]
 
-#: Most chains behind a product that are considered: ports of its results.
-_CHAINS = 4
 #: How much faster joined phases must be by the estimate.
 _FASTER = 1.02
 
@@ -74,11 +73,16 @@ def _cycles(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) ->
     first = cycles_per_group(epilogue.first, config) if epilogue.first else 0.0
     own = max(terms / macs, first / config.pcu.lanes)
     if not epilogue.chain:
-        return own / config.pcu_count
+        return own / min(config.pcu_count, MOST_COLLECTED * config.agcu.count)
     chain = max(cycles_per_group(code, config) for code in epilogue.chain) / config.pcu.lanes
-    grids = [
-        max(own / grid, chain / chains)
-        for chains in range(1, _CHAINS + 1)
-        if (grid := config.pcu_count - chains * len(epilogue.chain)) > 0
-    ]
-    return min(grids, default=float("inf"))
+    agcus, taken = config.agcu.count, len(epilogue.chain)
+    # Result writers take more than one stream only if all PCUs send more than they merge to one.
+    choices = [*((count, 0) for count in range(1, agcus + 1)), (2 * agcus, MERGED * agcus)]
+    return min(
+        (
+            max(own / grid, chain / chains)
+            for chains, fewer in choices
+            if (grid := min(config.pcu_count - chains * taken, MERGED * chains)) > fewer
+        ),
+        default=float("inf"),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from hw.arch.boxes.issuer_program import MAX_TOKENS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
@@ -332,7 +333,15 @@ def side_loads(
         raise _few_streams(epilogue, needs, len(used) + len(free))
     loads = []
     for value in epilogue.vectors:
-        loads.append(SideLoad(value, *free.pop(), _vector_holds(plan, collectors, value)))
+        holds = _vector_holds(plan, collectors, value)
+        if len(holds) > MAX_TOKENS:
+            raise Unfit(
+                f"Buffers that take each box of `{epilogue.inputs[value].tensor}` must be at most "
+                f"{MAX_TOKENS}, whose freed slots one command waits for, not {len(holds)}",
+                value=len(holds),
+                rule=f"at most {MAX_TOKENS} buffers a box",
+            )
+        loads.append(SideLoad(value, *free.pop(), holds))
     for value in epilogue.columns:
         groups = tuple(row_vector_name(value, group) for group in range(plan.row_par))
         loads.append(SideLoad(value, *free.pop(), groups))

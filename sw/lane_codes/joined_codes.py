@@ -29,7 +29,7 @@ from hw.arch.lanes.phase_word import (
     UnitOrder,
 )
 from hw.numeric.alu_codes import AluOperation
-from sw.lane_codes.lane_code import CodedPhase, LaneCode
+from sw.lane_codes.lane_code import CodedPhase, LaneCode, changes
 from sw.timing.timed_lanes import KEPT_AFTER, PHASE_CHANGE
 
 __all__ = ["balanced_codes", "cycles_per_group", "joined_codes"]
@@ -120,18 +120,12 @@ def cycles_per_group(code: LaneCode, config: ChipConfig, strip: int | None = Non
     strip : int, optional
         Groups of a strip, if packets have fewer than can be kept.
     """
-    phases = [each.phase for each in code.phases]
-    if len(phases) == 1:
+    phases = len(code.phases)
+    if phases == 1:
         return 1.0
     strip = strip or kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
-    waits = _changes(phases) if strip >= KEPT_AFTER else len(phases)
-    return len(phases) + waits * PHASE_CHANGE / strip
-
-
-def _changes(phases: Sequence[LanePhase]) -> int:
-    """Phases of a strip, and of the next one, that cannot follow at once."""
-    following = (*phases[1:], phases[0])
-    return sum(not b.follows(a) for a, b in zip(phases, following, strict=True))
+    waits = code.changes if strip >= KEPT_AFTER else phases
+    return phases + waits * PHASE_CHANGE / strip
 
 
 def _taken(code: LaneCode) -> set[str]:
@@ -327,7 +321,7 @@ def _in_one_order(phases: Sequence[LanePhase]) -> tuple[LanePhase, ...]:
     What comes behind the last unit that a phase uses passes its result on.
     """
     choices = [list(_orders(each)) for each in phases]
-    return min(itertools.product(*choices), key=_changes)
+    return min(itertools.product(*choices), key=changes)
 
 
 def _orders(phase: LanePhase) -> Iterator[LanePhase]:

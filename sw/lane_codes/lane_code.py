@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 
 from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource
 from sw.ir.format_rules import Format
 
-__all__ = ["CodedPhase", "LaneCode"]
+__all__ = ["CodedPhase", "LaneCode", "changes"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,12 @@ class CodedPhase:
     def beside(self) -> tuple[str, ...]:
         """Values that the auxiliary stream gives."""
         return tuple(each for each in (self.auxiliary, self.second) if each is not None)
+
+
+def changes(phases: Sequence[LanePhase]) -> int:
+    """Phases of a strip, and of the next one, that cannot follow at once."""
+    following = (*phases[1:], phases[0])
+    return sum(not b.follows(a) for a, b in zip(phases, following, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +87,12 @@ class LaneCode:
         """Value beside the packets, if there is one: the first of `beside`."""
         return next(iter(self.beside), None)
 
-    @property
+    @functools.cached_property
+    def changes(self) -> int:
+        """Phases of a strip, and of the next one, that cannot follow at once."""
+        return changes([each.phase for each in self.phases])
+
+    @functools.cached_property
     def beside(self) -> tuple[str, ...]:
         """Values that phases take beside the packets, in their order.
 

@@ -11,7 +11,7 @@ from hw.numeric.division import ceil_div
 from sw.epilogue.collector import Collector, result_writers
 from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, side_loads
 from sw.passes.field_limits import Unfit
-from sw.passes.pack import Buffer, Home, pack
+from sw.passes.pack import Buffer, Home, pack, require_room
 from sw.passes.plan import Plan, spread
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "fit",
     "needed_buffers",
     "pieces",
+    "require_results",
 ]
 
 #: Fewest rows of a slot of C, if a block of rows is divided into several.
@@ -86,6 +87,8 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     Unfit
         If there is no allocation.
     """
+    # Most plans of a large product are refused here.
+    require_room(plan.config, _operand_buffers(plan, slots))
     problem: Unfit | None = None
     best: Fit | None = None
     for choice in [((1, 1), 1, 1, a_shares(plan))] if plain else _choices(plan):
@@ -102,6 +105,33 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
         assert problem is not None
         raise problem
     return best
+
+
+def require_results(plan: Plan, slots: Mapping[str, int]) -> None:
+    """Refuse a plan whose results no choice of result writers takes, whatever its slabs are.
+
+    Parameters
+    ----------
+    plan : Plan
+    slots : mapping of str to int
+        As `fit` takes them.
+
+    Raises
+    ------
+    Unfit
+        If there is no such choice.
+    """
+    problem: Unfit | None = None
+    parts = pieces(plan, slots)
+    for writers in dict.fromkeys(each for each, *_ in _choices(plan)):
+        try:
+            require_epilogue(plan, result_writers(plan, writers), parts)
+        except Unfit as error:
+            problem = problem or error
+        else:
+            return
+    assert problem is not None
+    raise problem
 
 
 def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
@@ -222,6 +252,35 @@ def _slots(
     return count, count
 
 
+def _operand_buffers(
+    plan: Plan, named: Mapping[str, int], b_parts: int = 1, a_parts: int = 1
+) -> Iterator[Buffer]:
+    """The buffers of A, one of each row group, and of B."""
+    cycles = plan.tile_cycles
+    # In a loop over the sum a tile is a K-block, otherwise a panel.
+    a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
+    a_least = plan.a_slabs if plan.resident else 1
+    b_least = plan.b_slabs if plan.passes > plan.together or plan.b_kept else 1
+    a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
+    b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
+    # Columns are read from whole blocks.
+    a_blocks, b_blocks = plan.a_slot.alignment, plan.b_slot.alignment
+    for group in range(plan.row_par):
+        rate = plan.rows / cycles
+        yield Buffer(f"a{group}", plan.a_bytes, *a_slots, a_parts, True, rate, a_blocks)
+    yield Buffer(
+        "b",
+        plan.b_bytes,
+        *b_slots,
+        b_parts,
+        True,
+        plan.pass_columns / cycles,
+        b_blocks,
+        readers=1 + plan.b_split,
+        reports=1 + plan.b_split,
+    )
+
+
 def needed_buffers(
     plan: Plan,
     named: Mapping[str, int],
@@ -231,39 +290,12 @@ def needed_buffers(
     parts: int,
 ) -> list[Buffer]:
     """Every buffer of a plan, with its sizes and the load on its ports."""
-    cycles = plan.tile_cycles
-    # In a loop over the sum a tile is a K-block, otherwise a panel.
-    a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
-    a_least = plan.a_slabs if plan.resident else 1
-    b_least = plan.b_slabs if plan.passes > plan.together or plan.b_kept else 1
-    # Columns are read from whole blocks.
-    blocks = (
-        plan.a_slot.alignment,
-        plan.b_slot.alignment,
-        plan.out_lanes if plan.product.turned else 2,
-    )
-    a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
-    b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
     c_slots = _slots(named, "c", parts, 1, 2 * parts)
-    c_rate = plan.result_vectors / (cycles * plan.read_tiles)
+    c_rate = plan.result_vectors / (plan.tile_cycles * plan.read_tiles)
+    # Columns are read from whole blocks.
+    alignment = max(plan.out_lanes if plan.product.turned else 2, plan.out_rows)
     return [
-        *(
-            Buffer(
-                f"a{group}", plan.a_bytes, *a_slots, a_parts, True, plan.rows / cycles, blocks[0]
-            )
-            for group in range(plan.row_par)
-        ),
-        Buffer(
-            "b",
-            plan.b_bytes,
-            *b_slots,
-            b_parts,
-            True,
-            plan.pass_columns / cycles,
-            blocks[1],
-            readers=1 + plan.b_split,
-            reports=1 + plan.b_split,
-        ),
+        *_operand_buffers(plan, named, b_parts, a_parts),
         *(
             Buffer(
                 each.name,
@@ -272,7 +304,7 @@ def needed_buffers(
                 len(each.ports),
                 False,
                 c_rate * each.groups * each.columns,
-                max(blocks[2], plan.out_rows),
+                alignment,
             )
             for each in collectors
         ),

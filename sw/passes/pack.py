@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hw.arch.config import ChipConfig
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 
-__all__ = ["Buffer", "Home", "pack"]
+__all__ = ["Buffer", "Home", "pack", "require_room"]
 
 #: Engines per direction, buffers and token outputs of a PMU.
 _PORTS = 2
@@ -101,22 +101,7 @@ def pack(config: ChipConfig, buffers: list[Buffer]) -> tuple[dict[str, Home], fl
     Unfit
         If there is no allocation.
     """
-    for each in buffers:
-        if each.least * each.slot_bytes > config.pmu.capacity_bytes:
-            raise Unfit(
-                f"Buffer {each.name} needs {each.least} slots of {each.slot_bytes} bytes, "
-                f"{each.least * each.slot_bytes} in all, and a PMU has "
-                f"{config.pmu.capacity_bytes}",
-                value=each.least * each.slot_bytes,
-                rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
-            )
-        if each.least > config.pmu.slots:
-            raise Unfit(
-                f"Buffer {each.name} needs {each.least} slots, and a buffer has at most "
-                f"{config.pmu.slots}",
-                value=each.least,
-                rule=f"at most {config.pmu.slots} slots a buffer",
-            )
+    require_room(config, buffers)
     orders: Iterator[tuple[Buffer, ...]] | tuple[tuple[Buffer, ...], ...]
     if len(buffers) <= config.pmu_count or len(buffers) > 5:
         orders = (tuple(sorted(buffers, key=lambda each: -each.rate)),)
@@ -142,6 +127,31 @@ def pack(config: ChipConfig, buffers: list[Buffer]) -> tuple[dict[str, Home], fl
     for pmu, room in enumerate(best[1]):
         homes.update(_settle(config, pmu, room))
     return homes, max(1.0, best[0])
+
+
+def require_room(config: ChipConfig, buffers: Iterable[Buffer]) -> None:
+    """Refuse buffers of which one does not even fit a PMU of its own.
+
+    Raises
+    ------
+    Unfit
+    """
+    for each in buffers:
+        if each.least * each.slot_bytes > config.pmu.capacity_bytes:
+            raise Unfit(
+                f"Buffer {each.name} needs {each.least} slots of {each.slot_bytes} bytes, "
+                f"{each.least * each.slot_bytes} in all, and a PMU has "
+                f"{config.pmu.capacity_bytes}",
+                value=each.least * each.slot_bytes,
+                rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
+            )
+        if each.least > config.pmu.slots:
+            raise Unfit(
+                f"Buffer {each.name} needs {each.least} slots, and a buffer has at most "
+                f"{config.pmu.slots}",
+                value=each.least,
+                rule=f"at most {config.pmu.slots} slots a buffer",
+            )
 
 
 def _bases(config: ChipConfig, room: list[Buffer], slots: Mapping[str, int]) -> list[int]:

@@ -13,10 +13,10 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.division import ceil_div
 from sw.cost import SLACK, least, predict, rough
-from sw.epilogue.collector import MERGED
 from sw.epilogue.side_loads import require_chain, require_streams
+from sw.fabric.merges import MERGED
 from sw.passes.field_limits import Unfit, require_fields, require_units
-from sw.passes.fit import Fit, fit
+from sw.passes.fit import Fit, fit, require_results
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.best_first import BestFirst
@@ -207,15 +207,24 @@ class _Search:
         self, first: Plan, numbers: Sequence[int], slabs: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[float, int, Plan]]:
         """The plans of a group whose loops fit their fields, with their estimates and numbers."""
+        try:
+            require_results(first, _slots(first, self._constraints))
+        except Unfit as error:
+            self._refuse(first, numbers[0], error)
+            return
         for number, (a_slab, b_slab) in zip(numbers, slabs, strict=True):
             plan = dataclasses.replace(first, a_slab=a_slab, b_slab=b_slab)
             try:
                 require_fields(plan)
             except Unfit as error:
-                if not plan.product.turned:
-                    self._refused[number] = error
+                self._refuse(plan, number, error)
                 continue
             yield rough(plan), number, plan
+
+    def _refuse(self, plan: Plan, number: int, error: Unfit) -> None:
+        # A refusal speaks of the product as the program has it.
+        if not plan.product.turned:
+            self._refused[number] = error
 
     def every(self) -> list[Plan]:
         """All plans whose loops fit their fields, best estimate first."""

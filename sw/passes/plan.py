@@ -140,7 +140,7 @@ class Plan:
         """Cycles in which a row of C elements passes the lanes of a PCU in a phase."""
         return self.config.grid_columns // max(1, self.config.pcu.lanes)
 
-    @property
+    @functools.cached_property
     def drain_cycles(self) -> int:
         """Cycles in which a row of sums leaves a PCU."""
         epilogue = self.product.epilogue

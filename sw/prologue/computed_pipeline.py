@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from sw.array_spec import ArraySpec
-from sw.epilogue.collector import MERGED, result_writers
+from sw.epilogue.collector import result_writers
+from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.language import Schedule
 from sw.passes.choices import constraints_of

@@ -12,6 +12,7 @@ from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
 from hw.numeric.division import ceil_div
+from sw.fabric.merges import MOST_COLLECTED
 from sw.passes.plan import MOST_BLOCKS, Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
@@ -112,8 +113,15 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
     ]
     # Grids with units that would only process padding are left out.
     groups = ceil_div(product.n, config.grid_columns)
-    useful = [each for each in found if constraints.col_par or each[1] < 2 * groups]
-    return useful or found
+    useful = [each for each in found if constraints.col_par or each[1] < 2 * groups] or found
+    return [each for each in useful if _collected(each, config)] or useful
+
+
+def _collected(grid: tuple[int, int], config: ChipConfig) -> bool:
+    """Whether result writers of all AGCUs may take the results of all PCUs of a grid."""
+    (rows, columns), agcus = grid, config.agcu.count
+    across = max(1, agcus // rows)
+    return ceil_div(rows, agcus) * ceil_div(columns, across) <= MOST_COLLECTED
 
 
 def plans_of(

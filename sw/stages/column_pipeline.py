@@ -20,7 +20,7 @@ from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
-from sw.epilogue.collector import MERGED
+from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import divisor

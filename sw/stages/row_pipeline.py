@@ -23,7 +23,7 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.array_spec import ArraySpec
-from sw.epilogue.collector import MERGED
+from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import half_rows_of, pieces_of, rows_of

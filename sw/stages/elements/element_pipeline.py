@@ -16,7 +16,7 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from sw.array_spec import ArraySpec
-from sw.epilogue.collector import MERGED
+from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains

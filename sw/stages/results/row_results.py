@@ -16,7 +16,7 @@ from hw.arch.pcu import PcuOutput
 from hw.arch.words.pmu_word import ACCESS_OF_ROWS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
-from sw.epilogue.collector import MERGED
+from sw.fabric.merges import MERGED
 from sw.passes.field_limits import unfit
 from sw.stages.pipeline import pcu_name
 from sw.stages.row_frame import RowFrame

@@ -51,7 +51,7 @@ CASES = {
     "gated 256, small": (gated_mlp, GATED, named["small"], False, "behind"),
     "linear, long, large": (linear_gelu, LONG, named["large"], False, "behind"),
     "linear, small": (linear_gelu, LINEAR, named["small"], False, "behind"),
-    "linear, mesh": (linear_gelu, LINEAR, MESH, True, "behind"),
+    "linear, mesh": (linear_gelu, LINEAR, MESH, False, "behind"),
     "linear, few rows": (linear_gelu, FEW, named["small"], True, "apart"),
     "chain, long, large": (CHAIN, LONG, named["large"], True, "apart"),
     "chain, mesh": (CHAIN, LINEAR, MESH, False, "behind"),
