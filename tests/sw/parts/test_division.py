@@ -24,7 +24,7 @@ from sw.parts.divide import divide
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
-from sw.stages.refusal import refusal
+from sw.stages.refusal import Refusals
 from tests.sw.language.test_programs import load
 from tests.sw.parts.division_model import run_division
 from tests.sw.parts.random_kernels import draw_kernel, draw_layers
@@ -38,8 +38,7 @@ def lean(kernel, **sizes):
 
 def served_by(config):
     """What the compiler recognises and what fits its chip."""
-
-    return lambda program, arrays: refusal(program, arrays, config)
+    return Refusals(config).of
 
 
 def limited(draw):

@@ -15,7 +15,7 @@ from sw.parts.part import in_order
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
-from sw.stages.refusal import refusal
+from sw.stages.refusal import Refusals
 from tests.sw.parts.division_model import run_division
 
 
@@ -96,7 +96,7 @@ def lean(kernel, **sizes):
 
 
 def divided(program, config="small"):
-    return divide(program, lambda own, arrays: refusal(own, arrays, named[config]))
+    return divide(program, Refusals(named[config]).of)
 
 
 def differing(program, found, seed):

@@ -15,7 +15,7 @@ from sw.compiler import compile_kernel
 from sw.kernels.gda import gda
 from sw.passes.accumulate import accumulate
 from sw.passes.simplify import simplify
-from sw.stages.refusal import refusal
+from sw.stages.refusal import Refusals
 from tests.sw.prologue.computed_programs import (
     KERNELS,
     activated,
@@ -124,7 +124,7 @@ def activated_twice(X, W, Y):
 
 def refused(kernel, config, **sizes):
     program = simplify(accumulate(kernel.trace(dtype=bf16, **sizes)))
-    return str(refusal(program, arrays_of(program), config))
+    return str(Refusals(config).of(program, arrays_of(program)))
 
 
 @pytest.mark.few(3)

@@ -17,7 +17,7 @@ from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
 from sw.softmax.online import online
-from sw.stages.refusal import refusal
+from sw.stages.refusal import Refusals
 from tests.sw.softmax.spellings import MASK, NEAR_MISSES, program_of
 
 assert tilewright.__version__
@@ -129,7 +129,7 @@ def test_hidden_keys_may_hold_anything(seed):
 def test_a_near_miss_is_refused_on_chips_with_its_reason(name):
     changes, reason = NEAR_MISSES[name]
     program = simplify(online(accumulate(check(program_of(changes, name="missed")))))
-    problem = refusal(program, arrays_of(program), named["small"])
+    problem = Refusals(named["small"]).of(program, arrays_of(program))
     assert isinstance(problem, tw.ProgramError) and problem.where.startswith("missed.py:")
     with pytest.raises(tw.ProgramError, match=reason):
         raise problem
@@ -137,6 +137,6 @@ def test_a_near_miss_is_refused_on_chips_with_its_reason(name):
 
 def test_the_printed_form_is_no_near_miss():
     program = simplify(accumulate(check(program_of({MASK: ""}))))
-    problem = refusal(program, arrays_of(program), named["small"])
+    problem = Refusals(named["small"]).of(program, arrays_of(program))
     assert problem is not None and "softmax" not in problem.message
     assert summed(program_of({}), exact=True) != summed(program_of({}))
