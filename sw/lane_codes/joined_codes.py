@@ -32,7 +32,7 @@ from hw.numeric.alu_codes import AluOperation
 from sw.lane_codes.lane_code import CodedPhase, LaneCode, changes
 from sw.timing.timed_lanes import KEPT_AFTER, PHASE_CHANGE
 
-__all__ = ["balanced_codes", "cycles_per_group", "joined_codes"]
+__all__ = ["balanced_codes", "cycles_per_group", "joined_codes", "joined_firsts", "strip_cycles"]
 
 _FETCHED = (Operand.Y, Operand.Z)
 _NONE_BESIDE = {"auxiliary": AuxiliaryUse.NONE, "auxiliary_form": ElementForm.WORD}
@@ -71,6 +71,26 @@ def joined_codes(
         found.append(code)
         rest = rest[taken:]
     return tuple(found)
+
+
+def joined_firsts(
+    codes: Sequence[LaneCode], outputs: Collection[str]
+) -> Iterator[tuple[LaneCode, ...]]:
+    """The chain with the last phase of its first program joined with some of the programs behind.
+
+    Parameters
+    ----------
+    codes : sequence of LaneCode
+        Chain of programs, of which all but the first have one phase, in an order in which they can
+        run.
+    outputs : collection of str
+        Values that are stored.
+    """
+    for count in range(2, len(codes) + 1):
+        later = {value for each in codes[count:] for value in _taken(each)}
+        joined = _joined(codes[:count], later.union(outputs), 1)
+        if joined is not None:
+            yield joined, *codes[count:]
 
 
 def balanced_codes(
@@ -120,11 +140,25 @@ def cycles_per_group(code: LaneCode, config: ChipConfig, strip: int | None = Non
     strip : int, optional
         Groups of a strip, if packets have fewer than can be kept.
     """
-    phases = len(code.phases)
+    return strip_cycles(len(code.phases), code.changes, config, strip)
+
+
+def strip_cycles(phases: int, waits: int, config: ChipConfig, strip: int | None = None) -> float:
+    """Cycles for each group of a strip, over which so many joined phases pass.
+
+    Parameters
+    ----------
+    phases : int
+    waits : int
+        Those that cannot follow the one before at once.
+    config : ChipConfig
+    strip : int, optional
+        As of `cycles_per_group`.
+    """
     if phases == 1:
         return 1.0
     strip = strip or kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
-    waits = code.changes if strip >= KEPT_AFTER else phases
+    waits = waits if strip >= KEPT_AFTER else phases
     return phases + waits * PHASE_CHANGE / strip
 
 
@@ -138,9 +172,10 @@ def _joined(codes: Sequence[LaneCode], later: set[str], takes: int) -> LaneCode 
 
     Others take what is in ``later``; it has so many values beside its packets, or fewer.
     """
-    if any(len(each.phases) != 1 for each in codes):
+    lead = codes[0].phases[:-1]
+    phases = [each.phases[-1] for each in codes]
+    if any(len(each.phases) != 1 for each in codes[1:]) or len(lead) + len(phases) > PHASES:
         return None
-    phases = [each.phases[0] for each in codes]
     made = [each.result for each in phases]
     if any(each.phase.reduction is not Reduction.NONE or each.second for each in phases):
         return None
@@ -148,7 +183,9 @@ def _joined(codes: Sequence[LaneCode], later: set[str], takes: int) -> LaneCode 
         return None
     if later.intersection(each for each in made[:-1] if each):
         return None
-    constants = sorted({word for code in codes for word in _constants(code)})
+    own = set(codes[0].constants) if lead else set()
+    constants = [*codes[0].constants] if lead else []
+    constants += sorted({word for code in codes for word in _constants(code)} - own)
     if len(constants) > CONSTANTS:
         return None
     try:
@@ -160,27 +197,26 @@ def _joined(codes: Sequence[LaneCode], later: set[str], takes: int) -> LaneCode 
     formats = {name: form for code in codes for name, form in code.formats.items()}
     kept = {each for each in made[:-1] if each}
     return LaneCode(
-        joined,
+        (*lead, *joined),
         tuple(constants),
         {name: form for name, form in formats.items() if name not in kept},
     )
 
 
 def _constants(code: LaneCode) -> Iterator[int]:
-    """Constants that the phase of a program names."""
-    (phase,) = code.phases
-    named = {each for operands in phase.phase.operands.values() for each in operands}
+    """Constants that the last phase of a program names."""
+    named = {each for operands in code.phases[-1].phase.operands.values() for each in operands}
     for number, word in enumerate(code.constants):
         if Operand(Operand.CONSTANT_0.value + number) in named:
             yield word
 
 
 class _Joiner:
-    """Places of words in the phases of a joined program."""
+    """Places of words in the phases that are joined: the last one of each program."""
 
     def __init__(self, codes: Sequence[LaneCode], constants: Sequence[int]) -> None:
         self._codes, self._constants = codes, constants
-        self._coded = [each.phases[0] for each in codes]
+        self._coded = [each.phases[-1] for each in codes]
         self._source = codes[0].source
         self._made = {each.result for each in self._coded}
         #: What each of the kept words is.

@@ -66,7 +66,7 @@ class LaneCode:
     constants: tuple[int, ...]
     formats: Mapping[str, Format]
 
-    @property
+    @functools.cached_property
     def program(self) -> LaneProgram:
         """Program of the lanes.
 
@@ -111,6 +111,10 @@ class LaneCode:
     def packet_phases(self) -> int:
         """Phases that take a packet: each element of the source passes the lanes so often."""
         return sum(each.phase.source is not PhaseSource.STATISTICS for each in self.phases)
+
+    def packets(self, value: str) -> int:
+        """Packets of a value that it takes at the activation port: one for joined phases."""
+        return sum(each.source == value and not each.phase.kept_words for each in self.phases)
 
     def sends_statistic(self, value: str) -> bool:
         """Whether a result is sent once for a packet, not for each of its vectors."""

@@ -13,7 +13,7 @@ from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16
 from sw.array_spec import ArraySpec
-from sw.lane_codes.joined_codes import balanced_codes
+from sw.lane_codes.joined_codes import balanced_codes, joined_firsts
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.language.program_error import ProgramError
@@ -94,6 +94,12 @@ def _candidates(
         if parts.count(Part.ROW) > 1:
             pairs = _codes(region, config, 0, phases=phases, pairs=True)
             others += [Reading(region, pairs)] if pairs != codes else []
+        readings = [Reading(region, codes), *others]
+        others += [
+            dataclasses.replace(each, codes=joined)
+            for each in readings
+            for joined in joined_firsts(each.codes, region.outputs)
+        ]
         build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
         codes = _codes(region, config, 1, phases=1)

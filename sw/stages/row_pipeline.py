@@ -248,8 +248,7 @@ class _Builder(RowFrame):
         chunks, band = self.chunks(value), self.band(value)
         rows, beside = min(vector, self.group), self.beside(value)
         uses = self._uses(value) if whole and self.whole else 0
-        sources = sum(each.source == value for each in self.codes[0].phases)
-        times = (uses or sources) if whole else 1
+        times = (uses or self.codes[0].packets(value)) if whole else 1
         sinks = []
         for copy in range(self.copies):
             takers = self._takers(line, copy, value, whole=whole)

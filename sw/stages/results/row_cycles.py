@@ -6,10 +6,12 @@ import dataclasses
 import math
 
 from hw.arch.descriptor import Descriptor
+from hw.arch.lanes.lane_room import kept_groups
 from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.loops import BoxLoop
 from hw.numeric.division import ceil_div
-from sw.lane_codes.lane_code import LaneCode
+from sw.lane_codes.joined_codes import strip_cycles
+from sw.lane_codes.lane_code import LaneCode, changes
 from sw.stages.pipeline import Pipeline
 from sw.stages.row_frame import RowFrame
 from sw.stages.stage_graph import Load, Store
@@ -122,7 +124,8 @@ def _boxes(loops: tuple[BoxLoop, ...]) -> int:
 
 def _changes(code: LaneCode) -> int:
     """Cycles between the phases over one packet, and to the first one over the next."""
-    return PHASE_CHANGE * len(code.phases) if len(code.phases) > 1 else 0
+    packets = len(code.program.joined)
+    return PHASE_CHANGE * packets if packets > 1 else 0
 
 
 def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
@@ -131,11 +134,14 @@ def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
     vector = frame.parts.vector(form)
     pieces = frame.pieces(form) if frame.in_pieces else None
     found = []
-    for each in code.phases:
-        if each.phase.source is PhaseSource.STATISTICS:
+    for joined in code.program.joined:
+        if joined.source is PhaseSource.STATISTICS:
             continue
-        groups = vector / config.pcu.lanes
-        if each.phase.reduction.runs:
+        phases, groups = joined.phases, vector / config.pcu.lanes
+        strip = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
+        strip = min(strip, int(frame.region.columns * frame.halves(form) * groups))
+        groups *= strip_cycles(len(phases), changes(phases), config, strip)
+        if joined.reduction.runs:
             groups = max(groups, CHANGE)
         column = frame.halves(form) * groups
         if pieces:
