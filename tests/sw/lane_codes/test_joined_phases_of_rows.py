@@ -51,7 +51,14 @@ def norm_and_scaled(X, g, Y, Z):
         tw.store_tile(Z[i, :], y * gain)
 
 
-JOINED = [rms_norm, norm_then_silu, softmax_then_relu, norm_then_residual]
+@tw.kernel("X[M, N], s[M, 1] -> Y[M, N]")
+def scaled_then_gelu(X, s, Y):
+    """No statistic: packets of whole rows, which the first phase takes once."""
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.gelu(tw.load_tile(X[i, :]) * tw.load_tile(s[i, :])))
+
+
+JOINED = [scaled_then_gelu, rms_norm, norm_then_silu, softmax_then_relu, norm_then_residual]
 
 
 def by_name(kernels):
@@ -71,6 +78,10 @@ def by_name(kernels):
 )
 def test_phases_behind_statistics_need_no_pcu(kernel, chains):
     assert summary(kernel, "small", (512, 96)).startswith(chains)
+
+
+def test_phases_without_statistics_need_no_chain():
+    assert summary(scaled_then_gelu, "large", (256, 256)).startswith("16 chains of 1 PCUs")
 
 
 def test_three_groups_of_rows_take_chains():
