@@ -7,14 +7,16 @@ Tiles are immutable values; only tensors have effects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 from hw.arch.lanes.lane_function import LaneFunction
 from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.element_operations import OPERATIONS, ElementOperation
 from sw.ir.format_rules import Format
-from sw.ir.types import Span, View
+from sw.ir.types import Span, TileType, View
 from sw.ir.values import Constant, Operand, Value
 
 __all__ = [
@@ -88,9 +90,28 @@ class Node:
         """Operands that are values."""
         return tuple(each for each in self.operands if isinstance(each, Value))
 
+    @functools.cached_property
+    def symbols(self) -> frozenset[str]:
+        """Loop indices in its types, views and bounds, and in those of nodes inside it."""
+        parts = (getattr(self, each.name) for each in fields(self))
+        return frozenset(name.strip("|") for part in parts for name in _symbols(part))
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced."""
         return replace(self, **changes)
+
+
+def _symbols(item: Any) -> Iterator[str]:
+    """Symbols of a part of a node."""
+    if isinstance(item, tuple):
+        for each in item:
+            yield from _symbols(each)
+    elif isinstance(item, Value):
+        yield from _symbols(item.type)
+    elif isinstance(item, TileType):
+        yield from (*item.rows.symbols, *item.cols.symbols)
+    elif isinstance(item, Node | View | Affine | Axis | Bound):
+        yield from item.symbols
 
 
 @dataclass(frozen=True)

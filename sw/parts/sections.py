@@ -20,7 +20,6 @@ from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, V
 from sw.language.program_error import ProgramError
 from sw.parts.part import Argument
 from sw.parts.slices import with_nodes
-from sw.passes.simplify import symbols_of
 
 __all__ = ["Section", "is_repeated", "sections"]
 
@@ -320,7 +319,7 @@ def _without_index(
     body = tuple(map(change, loop.body))
     for node in walk(body):
         inner = node.replace(nodes=()) if isinstance(node, ir.Loop) else node
-        if loop.index in symbols_of(inner):
+        if loop.index in inner.symbols:
             raise ProgramError(
                 "unserved",
                 f"The index `{loop.index}` of a loop that runs as launches must be an index of "

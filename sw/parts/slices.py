@@ -15,7 +15,7 @@ from sw.ir.format_rules import pred
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
-from sw.passes.simplify import live, symbols_of
+from sw.passes.simplify import live
 
 __all__ = ["Cut", "cuts", "reload", "slice_of", "stores", "whole_block", "with_nodes"]
 
@@ -236,7 +236,7 @@ def _note(
     for node in nodes:
         before = [depends[each.name] for each in node.values]
         if not isinstance(node, ir.Loop):
-            own = frozenset(symbols_of(node)).union(*before)
+            own = node.symbols.union(*before)
             view = getattr(node, "view", None)
             if view is not None and view.tensor in changing:
                 own |= frozenset(around)
@@ -263,7 +263,7 @@ def _loops_in_use(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
         if isinstance(node, ir.Loop):
             node = node.replace(nodes=_loops_in_use(node.body))
             idle = not node.carries and node.until is None
-            if idle and node.index not in symbols_of(node.replace(index="")):
+            if idle and node.index not in node.symbols:
                 found.extend(node.body)
                 continue
         found.append(node)

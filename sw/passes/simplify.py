@@ -12,13 +12,12 @@ from dataclasses import fields
 from typing import Any
 
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.program import Program
-from sw.ir.rewrite import rebuild, walk
+from sw.ir.rewrite import walk
 from sw.ir.types import Role, TokenType
 from sw.ir.verify import verify
 
-__all__ = ["live", "simplify", "symbols_of"]
+__all__ = ["live", "simplify"]
 
 _PURE = (
     *(ir.Load, ir.Gather, ir.Matmul, ir.Map, ir.Reduce, ir.Full, ir.Iota, ir.Cast),
@@ -137,19 +136,6 @@ class _Replacer:
         return True
 
 
-def symbols_of(node: ir.Node) -> set[str]:
-    """Loop indices that a node depends on directly."""
-    found: set[str] = set()
-
-    def note(item: Any) -> Any:
-        if isinstance(item, Affine | Axis | Bound):
-            found.update(each.strip("|") for each in item.symbols)
-        return item
-
-    rebuild(node, note)
-    return found
-
-
 def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node, ...]:
     """Hoist loads of inputs and constant tiles out of the loops they do not depend on."""
     found: list[ir.Node] = []
@@ -158,7 +144,7 @@ def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node
             stay = []
             for each in _hoist_all(node.body, read_only):
                 free = isinstance(each, ir.Load | ir.Full) and _fixed(each, read_only)
-                if free and not each.values and node.index not in symbols_of(each):
+                if free and not each.values and node.index not in each.symbols:
                     found.append(each)
                 else:
                     stay.append(each)
