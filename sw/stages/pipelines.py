@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
@@ -94,12 +94,7 @@ def _candidates(
         if parts.count(Part.ROW) > 1:
             pairs = _codes(region, config, 0, phases=phases, pairs=True)
             others += [Reading(region, pairs)] if pairs != codes else []
-        readings = [Reading(region, codes), *others]
-        others += [
-            dataclasses.replace(each, codes=joined)
-            for each in readings
-            for joined in joined_firsts(each.codes, region.outputs)
-        ]
+        others += _joined_readings([Reading(region, codes), *others])
         build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
         codes = _codes(region, config, 1, phases=1)
@@ -108,6 +103,22 @@ def _candidates(
         yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
         return
     yield from build(region, codes, arrays, config)
+
+
+def _joined_readings(readings: Sequence[Reading]) -> list[Reading]:
+    """Readings with joined phases, but for those with more work in as many PCUs of a chain."""
+    found: list[Reading] = []
+    for reading in readings:
+        for codes in joined_firsts(reading.codes, reading.region.outputs):
+            work = codes[0].packet_phases
+            if not any(
+                each.again == reading.again
+                and len(each.codes) <= len(codes)
+                and each.codes[0].packet_phases <= work
+                for each in (*readings, *found)
+            ):
+                found.append(dataclasses.replace(reading, codes=codes))
+    return found
 
 
 def _joined_pipelines(
