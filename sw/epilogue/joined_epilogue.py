@@ -76,7 +76,7 @@ def _cycles(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) ->
         return own / min(config.pcu_count, MOST_COLLECTED * config.agcu.count)
     chain = max(cycles_per_group(code, config) for code in epilogue.chain) / config.pcu.lanes
     agcus, taken = config.agcu.count, len(epilogue.chain)
-    # Result writers take more than one stream only if all PCUs send more than they merge to one.
+    # An AGCU's result writer has one chain, or two if its PCUs are more than one input merges.
     choices = [*((count, 0) for count in range(1, agcus + 1)), (2 * agcus, MERGED * agcus)]
     return min(
         (

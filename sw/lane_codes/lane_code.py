@@ -43,7 +43,7 @@ class CodedPhase:
 
 
 def changes(phases: Sequence[LanePhase]) -> int:
-    """Phases of a strip, and of the next one, that cannot follow at once."""
+    """Number of changes of phase, in a strip and to the next one, at which the lanes pause."""
     following = (*phases[1:], phases[0])
     return sum(not b.follows(a) for a, b in zip(phases, following, strict=True))
 
@@ -89,7 +89,7 @@ class LaneCode:
 
     @functools.cached_property
     def changes(self) -> int:
-        """Phases of a strip, and of the next one, that cannot follow at once."""
+        """Number of changes of phase, in a strip and to the next one, at which the lanes pause."""
         return changes([each.phase for each in self.phases])
 
     @functools.cached_property

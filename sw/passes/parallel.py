@@ -184,8 +184,8 @@ class _Search:
         _require_chip(product, config, constraints)
         self._product, self._config, self._constraints = product, config, constraints
         self._tried = 0
-        #: Refusals of the loops of plans, by the number of the plan.
-        self._refused: dict[int, Unfit] = {}
+        #: Refusals: of results and loops, by the number of the plan, before those of buffers.
+        self._refused: list[tuple[bool, int, Unfit]] = []
         self._taken: list[Plan] = []
         groups = plans_of(product, config, constraints)
         if product.m <= 2 * fewest_rows(config) and product.turns:
@@ -210,21 +210,21 @@ class _Search:
         try:
             require_results(first, _slots(first, self._constraints))
         except Unfit as error:
-            self._refuse(first, numbers[0], error)
+            self._refuse(first, error, numbers[0])
             return
         for number, (a_slab, b_slab) in zip(numbers, slabs, strict=True):
             plan = dataclasses.replace(first, a_slab=a_slab, b_slab=b_slab)
             try:
                 require_fields(plan)
             except Unfit as error:
-                self._refuse(plan, number, error)
+                self._refuse(plan, error, number)
                 continue
             yield rough(plan), number, plan
 
-    def _refuse(self, plan: Plan, number: int, error: Unfit) -> None:
+    def _refuse(self, plan: Plan, error: Unfit, number: int, *, buffers: bool = False) -> None:
         # A refusal speaks of the product as the program has it.
         if not plan.product.turned:
-            self._refused[number] = error
+            self._refused.append((buffers, number, error))
 
     def every(self) -> list[Plan]:
         """All plans whose loops fit their fields, best estimate first."""
@@ -239,22 +239,19 @@ class _Search:
         BadInputError
             If none fits; the message names what is needed and what there is.
         """
-        refused: list[Unfit] = []
         fits = False
         for plan in self._plans:
             self._taken.append(plan)
             try:
                 places = fit(plan, _slots(plan, self._constraints))
             except Unfit as error:
-                # A refusal speaks of the product as the program has it.
-                if not plan.product.turned:
-                    refused.append(error)
+                self._refuse(plan, error, len(self._taken), buffers=True)
                 continue
             fits = True
             yield plan, places
         if not fits:
-            fields = (error for _, error in sorted(self._refused.items()))
-            problem = functools.reduce(_nearer, (*fields, *refused), None)
+            refused = sorted(self._refused, key=lambda each: each[:2])
+            problem = functools.reduce(_nearer, (error for *_, error in refused), None)
             if problem is None:
                 raise no_plan(self._product, self._config)
             raise BadInputError(

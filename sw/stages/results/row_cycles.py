@@ -133,13 +133,13 @@ def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
     config, form = frame.parts.config, code.formats[code.source]
     vector = frame.parts.vector(form)
     pieces = frame.pieces(form) if frame.in_pieces else None
+    kept = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
     found = []
     for joined in code.program.joined:
         if joined.source is PhaseSource.STATISTICS:
             continue
         phases, groups = joined.phases, vector / config.pcu.lanes
-        strip = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
-        strip = min(strip, int(frame.region.columns * frame.halves(form) * groups))
+        strip = min(kept, int(frame.region.columns * frame.halves(form) * groups))
         groups *= strip_cycles(len(phases), changes(phases), config, strip)
         if joined.reduction.runs:
             groups = max(groups, CHANGE)
