@@ -14,7 +14,8 @@ from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.gathers.row_gather import RowGather
 from sw.passes.field_limits import Unfit, require_count
-from sw.stages.pipeline import Pipeline, PipelineParts, fitting, on_lines
+from sw.stages.grids import on_lines
+from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.stage_graph import Hold, Socket, Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 

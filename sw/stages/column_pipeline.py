@@ -23,8 +23,9 @@ from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.stages.grids import Grid, on_grids
 from sw.stages.long_rows import divisor
-from sw.stages.pipeline import Grid, Pipeline, PipelineParts, on_grids, pcu_name
+from sw.stages.pipeline import Pipeline, PipelineParts, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop

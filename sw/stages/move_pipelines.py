@@ -13,7 +13,8 @@ from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.passes.field_limits import Unfit, require_count
-from sw.stages.pipeline import Pipeline, PipelineParts, on_lines
+from sw.stages.grids import on_lines
+from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
@@ -30,7 +29,12 @@ from sw.stages.stage_graph import (
     Stream,
 )
 
-__all__ = ["Grid", "Pipeline", "PipelineParts", "fitting", "on_grids", "on_lines", "pcu_name"]
+__all__ = [
+    "Pipeline",
+    "PipelineParts",
+    "fitting",
+    "pcu_name",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,105 +67,6 @@ class Pipeline:
     block_keys: int = 0
     macs_issued: int = 0
     cycles: float = 0.0
-
-
-Choice = TypeVar("Choice")
-
-
-@dataclasses.dataclass(frozen=True)
-class Grid:
-    """Chains of lane programs on the PCUs of a chip.
-
-    Parameters
-    ----------
-    lines : int
-        One per AGCU.
-    copies : int
-        Chains of a line.
-    share : int
-        Chains that share the PCUs of all programs but the first; a divisor of the copies.
-    """
-
-    lines: int
-    copies: int
-    share: int = 1
-
-    def pcus(self, programs: int) -> int:
-        """PCUs of chains of so many programs."""
-        return self.lines * (self.copies + (programs - 1) * self.copies // self.share)
-
-
-def on_grids(
-    config: ChipConfig,
-    programs: int,
-    copies: int,
-    build: Callable[[Grid], Pipeline],
-    *,
-    shares: int = 1,
-) -> Iterator[Pipeline | Unfit]:
-    """Pipelines of chains of lane programs, those of most PCUs first.
-
-    Parameters
-    ----------
-    config : ChipConfig
-    programs : int
-        Lane programs of a chain, a PCU each.
-    copies : int
-        Most copies of a chain in a line.
-    build : callable
-        Function from lines and copies to a pipeline.
-    shares : int
-        Most chains that share PCUs.
-
-    Yields
-    ------
-    Pipeline or Unfit
-        Why a choice does not fit, in its place.
-    """
-    if programs > config.pcu_count:
-        yield Unfit(
-            f"A chain of {programs} lane programs must fit the chip's {config.pcu_count} PCUs",
-            value=programs,
-            rule=f"at most {config.pcu_count} PCUs",
-        )
-    grids = [
-        Grid(lines, each, share)
-        for lines in range(1, config.agcu.count + 1)
-        for each in range(1, copies + 1)
-        for share in range(1, (shares if programs > 1 else 1) + 1)
-        if not each % share
-    ]
-    grids = [each for each in grids if each.pcus(programs) <= config.pcu_count]
-    grids.sort(key=lambda each: (each.share, -each.lines * each.copies, -each.lines))
-    yield from _tried(build, grids)
-
-
-def on_lines(config: ChipConfig, build: Callable[[int], Pipeline]) -> Iterator[Pipeline | Unfit]:
-    """Pipelines without PCUs, those of most lines first, one line per AGCU.
-
-    Parameters
-    ----------
-    config : ChipConfig
-    build : callable
-        Function from the number of lines to a pipeline.
-
-    Yields
-    ------
-    Pipeline or Unfit
-        Why a choice does not fit, in its place.
-    """
-    yield from _tried(build, range(config.agcu.count, 0, -1))
-
-
-def _tried(
-    build: Callable[[Choice], Pipeline], choices: Iterable[Choice]
-) -> Iterator[Pipeline | Unfit]:
-    """The pipeline of each choice, or why it does not fit."""
-    for choice in choices:
-        try:
-            yield build(choice)
-        except Unfit as problem:
-            yield problem
 
 
 def pcu_name(line: int, number: int, copy: int) -> str:

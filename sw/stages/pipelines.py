@@ -23,7 +23,7 @@ from sw.stages.elements.element_pipeline import element_pipelines
 from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
-from sw.stages.row_pipeline import Reading, row_pipelines
+from sw.stages.rows.row_choices import Reading, row_pipelines
 from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["pipelines"]

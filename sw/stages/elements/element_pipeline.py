@@ -21,7 +21,8 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.stages.elements.element_blocks import block_cycles, element_blocks
-from sw.stages.pipeline import Grid, Pipeline, PipelineParts, on_grids
+from sw.stages.grids import Grid, on_grids
+from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 

@@ -9,8 +9,7 @@ from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
-from sw.passes.field_limits import unfit
-from sw.stages import row_pipeline
+from sw.stages.rows import row_choices
 from tests.sw.stages.region_runs import (
     LITTLE,
     compiled_of,
@@ -26,17 +25,12 @@ SHARED = "share those behind the first"
 @pytest.fixture
 def only_shared(monkeypatch):
     """Plans without sharing do not fit."""
-    tried = row_pipeline.on_grids
+    tried = row_choices.grids
 
-    def shared(config, programs, copies, build, **more):
-        def built(grid):
-            if grid.share == 1:
-                raise unfit("Chains that share", "be 2 or more", 1)
-            return build(grid)
+    def shared(*given, **more):
+        return [each for each in tried(*given, **more) if each.share > 1]
 
-        return tried(config, programs, copies, built, **more)
-
-    monkeypatch.setattr(row_pipeline, "on_grids", shared)
+    monkeypatch.setattr(row_choices, "grids", shared)
 
 
 @tw.kernel("X[M, N], g[N], b[N], c[N] -> Y[M, N]")

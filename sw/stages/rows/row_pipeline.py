@@ -13,128 +13,32 @@ vector than a group has rows fills only as much of its vectors.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
-from collections.abc import Iterator, Sequence
 
-from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX, Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
-from sw.array_spec import ArraySpec
-from sw.fabric.merges import MERGED
-from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.passes.field_limits import require_count, unfit
 from sw.stages.long_rows import half_rows_of, pieces_of, rows_of
-from sw.stages.pipeline import Grid, Pipeline, on_grids, pcu_name
-from sw.stages.region import Part, Region
-from sw.stages.results.row_cycles import row_cycles
-from sw.stages.results.row_results import RowResults
-from sw.stages.row_frame import RowFrame, Streamed, half_writes
-from sw.stages.spread_vectors import add_vectors
+from sw.stages.pipeline import Pipeline, pcu_name
+from sw.stages.region import Part
+from sw.stages.rows.row_cycles import row_cycles
+from sw.stages.rows.row_frame import RowFrame, half_writes
+from sw.stages.rows.row_results import RowResults
+from sw.stages.rows.spread_vectors import add_vectors
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
-__all__ = ["Reading", "row_pipelines"]
-
-#: Columns of stored boxes, and write engines of a buffer of results, that are tried. Results that
-#: take little of a PMU leave slots and engines to rows.
-_RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
-#: How much faster a pipeline must be that loads rows again for each of its phases.
-_AGAIN = 1.2
-#: How much faster one must be whose tiles of bf16 are widened.
-_WIDENED = 1.02
+__all__ = ["RowPipeline"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Reading:
-    """A region, and lane programs that compute it.
+class RowPipeline(RowFrame):
+    """Puts a pipeline with rows on lanes together.
 
-    Parameters
-    ----------
-    region : Region
-    codes : tuple of LaneCode
-    again : bool
-        Whether its tiles of bf16 are fp32: memory sends each of their beats twice, so it is chosen
-        only where no buffer holds rows.
+    Its parameters are those of `RowFrame`.
     """
 
-    region: Region
-    codes: tuple[LaneCode, ...]
-    again: bool = False
-
-
-def row_pipelines(
-    region: Region,
-    codes: tuple[LaneCode, ...],
-    arrays: tuple[ArraySpec, ...],
-    config: ChipConfig,
-    *,
-    in_order: bool,
-    others: Sequence[Reading] = (),
-) -> Iterator[Pipeline | Unfit]:
-    """Pipelines for a region with rows on lanes, by their estimated cycles.
-
-    Parameters
-    ----------
-    region : Region
-    codes : tuple of LaneCode
-        Lane programs; all but the first have one phase.
-    arrays : tuple of ArraySpec
-        Arguments of the launch.
-    config : ChipConfig
-    in_order : bool
-        Whether the order matters: else each is yielded when it is found.
-    others : sequence of Reading
-        Other choices of the region and its lane programs.
-
-    Yields
-    ------
-    Pipeline or Unfit
-        Why a choice does not fit, behind those that fit. Rows that pass in pieces are loaded again
-        for each phase, and so must be `_AGAIN` times as fast as whole ones.
-    """
-
-    def build(
-        reading: Reading,
-        streamed: Streamed,
-        widest: int,
-        engines: int,
-        grid: Grid,
-    ) -> Pipeline:
-        frame = reading.region, reading.codes, arrays, config, grid, streamed, widest, engines
-        return _Builder(*frame).pipeline()
-
-    vectors = any(each.part is Part.ROW for each in region.inputs.values())
-    found: list[tuple[float, Pipeline]] = []
-    held = False
-    problems: list[Unfit] = []
-    readings = [Reading(region, codes), *others]
-    readings.sort(key=lambda each: (each.again, len(each.codes)))
-    for reading, streamed in itertools.product(readings, Streamed):
-        if streamed is Streamed.VECTORS and not vectors:
-            continue
-        once = streamed in (Streamed.NOTHING, Streamed.ONCE)
-        if reading.again and (once or held):
-            continue
-        for widest, engines in _RESULTS if once else _RESULTS[:1]:
-            choice = functools.partial(build, reading, streamed, widest, engines)
-            for each in on_grids(config, len(reading.codes), 2 * MERGED, choice, shares=MERGED):
-                if not in_order:
-                    yield each
-                elif isinstance(each, Unfit):
-                    problems.append(each)
-                else:
-                    more = 1.0 if once else _AGAIN
-                    more *= _WIDENED if reading.again else 1.0
-                    found.append((more * each.cycles, each))
-                    held = held or once
-    yield from (each for _, each in sorted(found, key=lambda each: each[0]))
-    yield from problems
-
-
-class _Builder(RowFrame):
     def pipeline(self) -> Pipeline:
         rows = self.group * self.copies
         for line in range(self.lines):

@@ -17,8 +17,9 @@ from hw.numeric.formats import Format, bf16
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.stages.grids import Grid
 from sw.stages.long_rows import chunks_of, even_share
-from sw.stages.pipeline import Grid, PipelineParts
+from sw.stages.pipeline import PipelineParts
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop

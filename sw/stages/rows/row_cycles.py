@@ -1,4 +1,4 @@
-"""Estimate of the cycles of a pipeline with rows on lanes."""
+"""Estimate of the cycles of a pipeline with rows on lanes, and a bound before it is built."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from hw.numeric.division import ceil_div
 from sw.lane_codes.joined_codes import strip_cycles
 from sw.lane_codes.lane_code import LaneCode, changes
 from sw.stages.pipeline import Pipeline
-from sw.stages.row_frame import RowFrame
+from sw.stages.region import Part
+from sw.stages.rows.row_frame import RowFrame
 from sw.stages.stage_graph import Load, Store
 from sw.timing.prediction import LATENCY
 from sw.timing.timed_lanes import CHANGE, PHASE_CHANGE
 
-__all__ = ["row_cycles"]
+__all__ = ["least_cycles", "row_cycles"]
 
 #: Cycles from a free slot until memory has filled it, at a latency of 100.
 _LATENCY = 130
@@ -56,17 +57,11 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     stored while the last phase sends them. A PCU that several chains share takes their groups one
     after the other, the last of which begins so late.
     """
-    last = len(frame.codes) - 1
-    turns = frame.turns(last)
+    turns = frame.turns(len(frame.codes) - 1)
     results = frame.blocks * turns
     loads = _transfers(frame, pipeline, Load, frame.blocks)
     stores = _transfers(frame, pipeline, Store, results)
-    phases = [sum(_phases(frame, code)) + _changes(code) for code in frame.codes]
-    passes = [frame.turns(number) * each for number, each in enumerate(phases)]
-    block = max(passes)
-    if not frame.in_pieces:
-        block = max(block, (_LATENCY + block) / max(1, loads.slots // frame.row_slots))
-    lanes = frame.blocks * block + (turns - 1) * phases[last]
+    lanes, last = _lanes(frame, loads.slots)
     in_turn = not all(
         code.sends_statistic(value)
         for number, code in enumerate(frame.codes)
@@ -78,9 +73,40 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
         lanes += stores.cycles
     elif stores.slots < stores.boxes:
         stored = stores.cycles / results + stores.boxes * _LATENCY / 2
-        lanes += results * max(0.0, stored - _phases(frame, frame.codes[last])[-1])
+        lanes += results * max(0.0, stored - last)
     begin = loads.box * frame.copies * max(map(frame.spread, frame.region.inputs))
     return max(loads.cycles, stores.cycles, lanes) + begin + stores.box
+
+
+def least_cycles(frame: RowFrame) -> float:
+    """Cycles that no pipeline of a frame is estimated below: of busy lanes, or of the bus.
+
+    All slots of a PMU are free for rows, tiles pass once, and all AGCUs have as many beats.
+    """
+    config, region = frame.parts.config, frame.region
+    lanes, _ = _lanes(frame, config.pmu.slots)
+    rows = frame.lines * frame.blocks * frame.copies * frame.group
+    beats, box, streams = 0.0, 0.0, 0
+    for value, each in region.inputs.items():
+        if each.part is Part.BLOCK:
+            vectors = ceil_div(region.columns, frame.parts.vector(each.type.format))
+            beats += rows * vectors / frame.spread(value)
+            box = max(box, frame.group * frame.chunks(value) / frame.spread(value))
+            # Rows that are taken in two ways have a stream each, and so have halves of vectors.
+            streams += 4 * frame.lines * ceil_div(frame.copies, frame.beside(value))
+    loads = beats / max(1, min(config.agcu.count, streams))
+    return max(loads, lanes) + box * frame.copies
+
+
+def _lanes(frame: RowFrame, slots: int) -> tuple[float, float]:
+    """Cycles of the lanes with so many slots for rows, and those of the last phase over a block."""
+    phases = [_phases(frame, code) for code in frame.codes]
+    sums = [sum(each) + _changes(code) for each, code in zip(phases, frame.codes, strict=True)]
+    block = max(frame.turns(number) * each for number, each in enumerate(sums))
+    if not frame.in_pieces:
+        block = max(block, (_LATENCY + block) / max(1, slots // frame.row_slots))
+    turns = frame.turns(len(frame.codes) - 1)
+    return frame.blocks * block + (turns - 1) * sums[-1], phases[-1][-1]
 
 
 def _transfers(

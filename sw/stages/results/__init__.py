@@ -1,1 +1,0 @@
-"""Results of element math on their way from lanes to memory."""

@@ -1,0 +1,1 @@
+"""Pipelines of element math with rows on lanes."""

@@ -1,0 +1,177 @@
+"""Choice of a pipeline with rows on lanes: how rows pass and on which grid, best first."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
+from sw.array_spec import ArraySpec
+from sw.fabric.merges import MERGED
+from sw.lane_codes.lane_code import LaneCode
+from sw.passes.field_limits import Unfit
+from sw.search.best_first import BestFirst
+from sw.stages.grids import Grid, grids
+from sw.stages.pipeline import Pipeline
+from sw.stages.region import Part, Region
+from sw.stages.rows.row_cycles import least_cycles
+from sw.stages.rows.row_frame import Streamed
+from sw.stages.rows.row_pipeline import RowPipeline
+
+__all__ = ["Reading", "row_pipelines"]
+
+#: Columns of stored boxes, and write engines of a buffer of results, that are tried. Results that
+#: take little of a PMU leave slots and engines to rows.
+_RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
+#: Rows that are loaded once.
+_ONCE = Streamed.NOTHING, Streamed.ONCE
+#: How much faster a pipeline must be that loads rows again for each of its phases.
+_AGAIN = 1.2
+#: How much faster one must be whose tiles of bf16 are widened.
+_WIDENED = 1.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """A region, and lane programs that compute it.
+
+    Parameters
+    ----------
+    region : Region
+    codes : tuple of LaneCode
+    again : bool
+        Whether its tiles of bf16 are fp32: memory sends each of their beats twice, so it is chosen
+        only where no buffer holds rows.
+    """
+
+    region: Region
+    codes: tuple[LaneCode, ...]
+    again: bool = False
+
+
+#: Bound, number and pipeline of a choice, as of `BestFirst`.
+_Group: TypeAlias = tuple[float, int, Callable[[], list[tuple[float, int, Pipeline]]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choice:
+    """A reading of a region, how its rows pass, buffers of results as of `RowFrame`, and a grid."""
+
+    reading: Reading
+    streamed: Streamed
+    widest: int
+    engines: int
+    grid: Grid
+
+    @property
+    def once(self) -> bool:
+        """Whether rows are loaded once."""
+        return self.streamed in _ONCE
+
+    @property
+    def weight(self) -> float:
+        """By how much its estimated cycles count more."""
+        return (1.0 if self.once else _AGAIN) * (_WIDENED if self.reading.again else 1.0)
+
+
+def row_pipelines(
+    region: Region,
+    codes: tuple[LaneCode, ...],
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    *,
+    in_order: bool,
+    others: Sequence[Reading] = (),
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines for a region with rows on lanes, by their estimated cycles.
+
+    Parameters
+    ----------
+    region : Region
+    codes : tuple of LaneCode
+        Lane programs; all but the first have one phase.
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+    in_order : bool
+        Whether the order matters: else each is yielded when it is found.
+    others : sequence of Reading
+        Other choices of the region and its lane programs.
+
+    Yields
+    ------
+    Pipeline or Unfit
+        Why a choice does not fit, behind those that fit. Rows that pass in pieces are loaded again
+        for each phase, and so must be `_AGAIN` times as fast as whole ones.
+    """
+    choices = _choices(region, [Reading(region, codes), *others], config)
+    if not in_order:
+        for each in choices:
+            try:
+                yield each if isinstance(each, Unfit) else _frame(each, arrays, config).pipeline()
+            except Unfit as problem:
+                yield problem
+        return
+    problems: dict[int, Unfit] = {}
+    groups: list[_Group] = []
+    again: list[_Group] = []
+    once: list[_Group] = []
+    for number, choice in enumerate(choices):
+        if isinstance(choice, Unfit):
+            problems[number] = choice
+            continue
+        try:
+            frame = _frame(choice, arrays, config)
+            bound = choice.weight * least_cycles(frame)
+        except Unfit as problem:
+            problems[number] = problem
+            continue
+        opened = functools.cache(functools.partial(_opened, number, choice, frame, problems))
+        kind = again if choice.reading.again else once if choice.once else groups
+        kind.append((bound, number, opened))
+    if again and not any(opened() for *_, opened in sorted(once, key=lambda each: each[:2])):
+        groups += again
+    groups += once
+    yield from BestFirst(groups)
+    yield from (problems[number] for number in sorted(problems))
+
+
+def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> list[_Choice | Unfit]:
+    """All ways to pass rows on all grids, those of fewer lane programs first."""
+    vectors = any(each.part is Part.ROW for each in region.inputs.values())
+    found: list[_Choice | Unfit] = []
+    readings = sorted(readings, key=lambda each: (each.again, len(each.codes)))
+    for reading, streamed in itertools.product(readings, Streamed):
+        once = streamed in _ONCE
+        if (streamed is Streamed.VECTORS and not vectors) or (once and reading.again):
+            continue
+        try:
+            all_grids = grids(config, len(reading.codes), 2 * MERGED, shares=MERGED)
+        except Unfit as problem:
+            found.append(problem)
+            continue
+        for widest, engines in _RESULTS if once else _RESULTS[:1]:
+            found += [_Choice(reading, streamed, widest, engines, each) for each in all_grids]
+    return found
+
+
+def _frame(choice: _Choice, arrays: tuple[ArraySpec, ...], config: ChipConfig) -> RowPipeline:
+    reading, grid = choice.reading, choice.grid
+    passed = choice.streamed, choice.widest, choice.engines
+    return RowPipeline(reading.region, reading.codes, arrays, config, grid, *passed)
+
+
+def _opened(
+    number: int, choice: _Choice, frame: RowPipeline, problems: dict[int, Unfit]
+) -> list[tuple[float, int, Pipeline]]:
+    """The pipeline of a choice with its weighted cycles; none, and the problem, if it is unfit."""
+    try:
+        pipeline = frame.pipeline()
+    except Unfit as problem:
+        problems[number] = problem
+        return []
+    return [(choice.weight * pipeline.cycles, number, pipeline)]

@@ -1,0 +1,85 @@
+"""Choice of a pipeline with rows on lanes: the best is found with few of them built."""
+
+import random
+
+import pytest
+
+import tilewright as tw
+from hw.arch.config import AgcuConfig, ChipConfig, named
+from hw.numeric.formats import bf16, fp32
+from sw.kernels.layer_norm import layer_norm
+from sw.kernels.rms_norm import rms_norm
+from sw.kernels.softmax import softmax
+from sw.stages.rows import row_choices
+from sw.stages.rows.row_pipeline import RowPipeline
+from tests.sw.stages.region_runs import compiled_of
+
+CHIPS = {**named, "mesh": ChipConfig(rows=8, columns=6, agcu=AgcuConfig(count=3))}
+LARGEST = ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=16))
+
+
+@tw.kernel("X[M, N], R[M, N], s[M, 1], g[N] -> Y[M, N], S[M, 1]")
+def scaled(X, R, s, g, Y, S):
+    """Two tiles, vectors along both axes, and two results."""
+    gain = tw.load_tile(g)
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        most = tw.row_max(x)
+        tw.store_tile(S[i, :], most)
+        scale = tw.load_tile(s[i, :])
+        tw.store_tile(Y[i, :], tw.silu((x - most) * scale) * gain + tw.load_tile(R[i, :]))
+
+
+class _All:
+    """All pipelines, least cycles first; no bound may be above the cycles."""
+
+    def __init__(self, groups):
+        self.bounds, items = [], []
+        for bound, _, opened in groups:
+            for cost, number, item in opened():
+                self.bounds.append(bound / cost)
+                assert bound <= cost
+                items.append((cost, number, item))
+        items.sort(key=lambda each: each[:2])
+        self._items = iter([item for *_, item in items])
+
+    def __iter__(self):
+        return self._items
+
+
+SIZES = random.Random(511)
+CASES = [
+    (kernel, chip, SIZES.randint(1, 600), SIZES.randint(1, 2000), form)
+    for kernel in (rms_norm, layer_norm, softmax, scaled)
+    for chip in CHIPS
+    for form in (bf16, fp32)
+]
+CASES += [(softmax, "small", 16, 4096, bf16), (rms_norm, "large", 40, 3072, bf16)]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "chip", "rows", "columns", "form"),
+    CASES,
+    ids=lambda each: getattr(each, "name", str(each)),
+)
+def test_the_first_is_the_best_of_all(monkeypatch, kernel, chip, rows, columns, form):
+    found = compiled_of(kernel, CHIPS[chip], (rows, columns), form)
+    monkeypatch.setattr(row_choices, "BestFirst", _All)
+    best = compiled_of(kernel, CHIPS[chip], (rows, columns), form)
+    assert [each.pipeline.summary for each in found.parts] == [
+        each.pipeline.summary for each in best.parts
+    ]
+
+
+@pytest.mark.parametrize("kernel", [rms_norm, layer_norm, softmax])
+def test_few_pipelines_are_built_on_a_large_mesh(monkeypatch, kernel):
+    built = []
+
+    class Counted(RowPipeline):
+        def pipeline(self):
+            built.append(self)
+            return super().pipeline()
+
+    monkeypatch.setattr(row_choices, "RowPipeline", Counted)
+    compiled_of(kernel, LARGEST, (1024, 512))
+    assert 1 <= len(built) <= 100
