@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from hw.arch.config import ChipConfig
+from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.pipeline import Pipeline
 
@@ -22,7 +23,7 @@ class Grid:
     Parameters
     ----------
     lines : int
-        One per AGCU.
+        One per AGCU, or several that share it.
     copies : int
         Chains of a line.
     share : int
@@ -38,7 +39,9 @@ class Grid:
         return self.lines * (self.copies + (programs - 1) * self.copies // self.share)
 
 
-def grids(config: ChipConfig, programs: int, copies: int, *, shares: int = 1) -> list[Grid]:
+def grids(
+    config: ChipConfig, programs: int, copies: int, *, sharing: int = 1, shares: int = 1
+) -> list[Grid]:
     """Grids of chains of lane programs on a chip, those of most PCUs first.
 
     Parameters
@@ -48,6 +51,8 @@ def grids(config: ChipConfig, programs: int, copies: int, *, shares: int = 1) ->
         Lane programs of a chain, a PCU each.
     copies : int
         Most copies of a chain in a line.
+    sharing : int
+        Most lines that share an AGCU.
     shares : int
         Most chains that share PCUs.
 
@@ -64,13 +69,18 @@ def grids(config: ChipConfig, programs: int, copies: int, *, shares: int = 1) ->
         )
     found = [
         Grid(lines, each, share)
-        for lines in range(1, config.agcu.count + 1)
+        for lines in range(1, sharing * config.agcu.count + 1)
         for each in range(1, copies + 1)
         for share in range(1, (shares if programs > 1 else 1) + 1)
         if not each % share
     ]
+
+    def order(grid: Grid) -> tuple[int, ...]:
+        lines = ceil_div(grid.lines, config.agcu.count)
+        return grid.share, -grid.lines * grid.copies, lines, -grid.lines
+
     found = [each for each in found if each.pcus(programs) <= config.pcu_count]
-    return sorted(found, key=lambda each: (each.share, -each.lines * each.copies, -each.lines))
+    return sorted(found, key=order)
 
 
 def on_grids(

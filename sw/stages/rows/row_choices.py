@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from sw.array_spec import ArraySpec
@@ -150,7 +151,9 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
         if (streamed is Streamed.VECTORS and not vectors) or (once and reading.again):
             continue
         try:
-            all_grids = grids(config, len(reading.codes), 2 * MERGED, shares=MERGED)
+            all_grids = grids(
+                config, len(reading.codes), 2 * MERGED, sharing=AGCU_STREAMS, shares=MERGED
+            )
         except Unfit as problem:
             found.append(problem)
             continue

@@ -61,7 +61,7 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     results = frame.blocks * turns
     loads = _transfers(frame, pipeline, Load, frame.blocks)
     stores = _transfers(frame, pipeline, Store, results)
-    lanes, last = _lanes(frame, loads.slots)
+    lanes, first, last = _lanes(frame, loads.slots)
     in_turn = not all(
         code.sends_statistic(value)
         for number, code in enumerate(frame.codes)
@@ -75,7 +75,16 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
         stored = stores.cycles / results + stores.boxes * _LATENCY / 2
         lanes += results * max(0.0, stored - last)
     begin = loads.box * frame.copies * max(map(frame.spread, frame.region.inputs))
-    return max(loads.cycles, stores.cycles, lanes) + begin + stores.box
+    begin *= _sharing(frame)
+    if not frame.in_pieces:
+        lanes += max(0.0, loads.cycles / frame.blocks - begin - first)
+    end = _sharing(frame) * stores.box
+    return max(loads.cycles, stores.cycles, lanes) + begin + end
+
+
+def _sharing(frame: RowFrame) -> int:
+    """Lines that share an AGCU, whose boxes take turns."""
+    return ceil_div(frame.lines, frame.parts.config.agcu.count)
 
 
 def least_cycles(frame: RowFrame) -> float:
@@ -84,7 +93,7 @@ def least_cycles(frame: RowFrame) -> float:
     All slots of a PMU are free for rows, tiles pass once, and all AGCUs have as many beats.
     """
     config, region = frame.parts.config, frame.region
-    lanes, _ = _lanes(frame, config.pmu.slots)
+    lanes, *_ = _lanes(frame, config.pmu.slots)
     rows = frame.lines * frame.blocks * frame.copies * frame.group
     beats, box, streams = 0.0, 0.0, 0
     for value, each in region.inputs.items():
@@ -95,18 +104,18 @@ def least_cycles(frame: RowFrame) -> float:
             # Rows that are taken in two ways have a stream each, and so have halves of vectors.
             streams += 4 * frame.lines * ceil_div(frame.copies, frame.beside(value))
     loads = beats / max(1, min(config.agcu.count, streams))
-    return max(loads, lanes) + box * frame.copies
+    return max(loads, lanes) + _sharing(frame) * box * frame.copies
 
 
-def _lanes(frame: RowFrame, slots: int) -> tuple[float, float]:
-    """Cycles of the lanes with so many slots for rows, and those of the last phase over a block."""
+def _lanes(frame: RowFrame, slots: int) -> tuple[float, float, float]:
+    """Cycles of the lanes with so many slots for rows, and of first and last phase over a block."""
     phases = [_phases(frame, code) for code in frame.codes]
     sums = [sum(each) + _changes(code) for each, code in zip(phases, frame.codes, strict=True)]
     block = max(frame.turns(number) * each for number, each in enumerate(sums))
     if not frame.in_pieces:
         block = max(block, (_LATENCY + block) / max(1, slots // frame.row_slots))
     turns = frame.turns(len(frame.codes) - 1)
-    return frame.blocks * block + (turns - 1) * sums[-1], phases[-1][-1]
+    return frame.blocks * block + (turns - 1) * sums[-1], phases[0][0], phases[-1][-1]
 
 
 def _transfers(
