@@ -14,7 +14,7 @@ from sw.lane_codes.joined_codes import strip_cycles
 from sw.lane_codes.lane_code import LaneCode, changes
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Part
-from sw.stages.rows.row_frame import RowFrame
+from sw.stages.rows.row_frame import RowFrame, Streamed
 from sw.stages.stage_graph import Load, Store
 from sw.timing.prediction import LATENCY
 from sw.timing.timed_lanes import CHANGE, PHASE_CHANGE
@@ -52,8 +52,9 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
 
     A slot is filled again behind memory's latency. Copies that send columns do so in turn, so none
     begins a block before the others have theirs. The first boxes of all copies are loaded before
-    that, and the last box is stored behind it. Rows in pieces have two slots a copy, so a piece
-    takes half of memory's latency at least. Results that no buffer holds for a whole block are
+    that, and the last box is stored behind it. The first phase begins when all tiles of the first
+    block are there, and over rows in slots it ends then at the earliest. Rows in pieces have two
+    slots a copy, so a piece takes half of memory's latency at least. Results that no buffer holds for a whole block are
     stored while the last phase sends them. A PCU that several chains share takes their groups one
     after the other, the last of which begins so late.
     """
@@ -76,8 +77,11 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
         lanes += results * max(0.0, stored - last)
     begin = loads.box * frame.copies * max(map(frame.spread, frame.region.inputs))
     begin *= _sharing(frame)
-    if not frame.in_pieces:
-        lanes += max(0.0, loads.cycles / frame.blocks - begin - first)
+    block = loads.cycles / frame.blocks
+    if frame.streamed is Streamed.NOTHING:
+        begin = max(begin, block)
+    elif frame.streamed is Streamed.ONCE:
+        lanes += max(0.0, block - begin - first)
     end = _sharing(frame) * stores.box
     return max(loads.cycles, stores.cycles, lanes) + begin + end
 
