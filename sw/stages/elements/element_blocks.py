@@ -16,13 +16,15 @@ from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.lanes.lane_room import kept_groups
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.fabric.merges import MERGED
 from sw.lane_codes.joined_codes import cycles_per_group
 from sw.lane_codes.lane_code import LaneCode
 from sw.prologue.lane_chains import packet_elements
+from sw.stages.grids import Grid
 from sw.stages.region import Region
 from sw.timing.prediction import LATENCY
 
-__all__ = ["ElementBlocks", "block_cycles", "element_blocks"]
+__all__ = ["ElementBlocks", "block_cycles", "element_blocks", "least_cycles"]
 
 #: Elements of a slot: large enough for whole bursts, small enough to begin soon.
 _SLOT_ELEMENTS = 2048
@@ -204,7 +206,19 @@ def block_cycles(
     lanes = blocks.packets / copies * max(cycles)
     loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
     stores = max(_row(blocks, each, config) for each in region.outputs.values())
-    return boxes * max(lanes, blocks.rows * max(loads, stores)) + sum(cycles)
+    collected = blocks.rows * stores if copies > MERGED else 0
+    return boxes * max(lanes, blocks.rows * max(loads, stores)) + sum(cycles) + collected
+
+
+def least_cycles(
+    region: Region, codes: tuple[LaneCode, ...], config: ChipConfig, grid: Grid
+) -> float:
+    """Cycles that no blocks on a grid take less than: of busy lanes, or of whole beats."""
+    lanes = max(cycles_per_group(each, config) for each in codes) / config.pcu.lanes
+    loads = sum(each.type.format.bits for each in region.inputs.values())
+    stores = max(region.formats[each].bits for each in region.outputs.values())
+    beats = max(loads, stores) / config.width_bits
+    return region.rows * region.columns / grid.lines * max(lanes / grid.copies, beats)
 
 
 def _row(blocks: ElementBlocks, tensor: str, config: ChipConfig) -> float:

@@ -9,19 +9,23 @@ result is stored.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
+from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
-from sw.stages.elements.element_blocks import block_cycles, element_blocks
-from sw.stages.grids import Grid, on_grids
+from sw.search.best_first import BestFirst
+from sw.stages.elements.element_blocks import block_cycles, element_blocks, least_cycles
+from sw.stages.grids import Grid, grids
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -32,7 +36,7 @@ __all__ = ["element_pipelines"]
 def element_pipelines(
     region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
-    """Pipelines for a region without reductions, those with most PCUs first.
+    """Pipelines for a region without reductions, by their estimated cycles.
 
     Parameters
     ----------
@@ -43,16 +47,31 @@ def element_pipelines(
         Arguments of the launch.
     config : ChipConfig
 
-    Returns
-    -------
-    iterator of Pipeline or Unfit
-        Why a choice does not fit, in its place.
+    Yields
+    ------
+    Pipeline or Unfit
+        Why a choice does not fit, behind those that fit.
     """
+    problems: dict[int, Unfit] = {}
 
-    def build(grid: Grid) -> Pipeline:
-        return _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
+    def built(number: int, grid: Grid) -> list[tuple[float, int, Pipeline]]:
+        try:
+            pipeline = _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
+        except Unfit as problem:
+            problems[number] = problem
+            return []
+        return [(pipeline.cycles, number, pipeline)]
 
-    return on_grids(config, len(codes), MERGED, build)
+    try:
+        choices = grids(config, len(codes), 2 * MERGED)
+    except Unfit as problem:
+        yield problem
+        return
+    yield from BestFirst(
+        (least_cycles(region, codes, config, each), number, functools.partial(built, number, each))
+        for number, each in enumerate(choices)
+    )
+    yield from (problems[number] for number in sorted(problems))
 
 
 class _Builder:
@@ -140,4 +159,36 @@ class _Builder:
     ) -> None:
         agcu = line * len(self.region.outputs) + result
         box, loops = self._boxes(line, tensor)
-        self.parts.store(f"line{line}_{tensor}_store", agcu, box, loops, sources)
+        name = f"line{line}_{tensor}"
+        if len(sources) > MERGED:
+            self._collect(line, name, self.region.formats[tensor], sources)
+            sources = [(Socket(name), 1)]
+        self.parts.store(f"{name}_store", agcu, box, loops, sources)
+
+    def _collect(
+        self, line: int, name: str, form: Format, sources: list[tuple[Socket, int]]
+    ) -> None:
+        """Buffer of results, each half of the copies at a write engine of its own."""
+        blocks, vector = self.blocks, self.parts.vector(form)
+        launches, windows = map(LoopProgram, blocks.counts(line))
+        edges = 0, self.copies // 2, self.copies
+        writes = []
+        for number, (first, end) in enumerate(itertools.pairwise(edges)):
+            turns = (
+                LoopProgram(blocks.packets // self.copies, stride=self.copies * blocks.packet),
+                LoopProgram(end - first, stride=blocks.packet),
+                LoopProgram(blocks.packet // vector, stride=vector),
+            )
+            writes.append(
+                Walk(turns, offset=first * blocks.packet, launches=launches, windows=windows)
+            )
+            self.parts.join(f"{name}_packets{number}", sources[first:end], [Socket(name, number)])
+        read = Walk(
+            (LoopProgram(blocks.packets * blocks.packet // vector, stride=vector),),
+            launches=launches,
+            windows=windows,
+            last_level=Level.ADDRESS,
+        )
+        slot = blocks.rows * blocks.columns * form.bits // 8
+        hold = Hold(slot, form.bits // 8, tuple(writes), (read,))
+        self.parts.hold(name, hold, wanted=2, rate=0.5, alignment=vector, tokens=False)
