@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
-from hw.arch.lanes.lane_room import kept_groups
+from hw.arch.lanes.lane_room import ACTIVATION_ROOM, kept_groups
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
@@ -188,7 +188,7 @@ def block_cycles(
     config: ChipConfig,
     copies: int,
 ) -> float:
-    """Cycles of the first line, of its chains, of its loads or its stores, and of a first packet.
+    """Cycles of the first line: of its chains, its streams, loads or stores; and a first packet.
 
     Parameters
     ----------
@@ -207,7 +207,19 @@ def block_cycles(
     loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
     stores = max(_row(blocks, each, config) for each in region.outputs.values())
     collected = blocks.rows * stores if copies > MERGED else 0
-    return boxes * max(lanes, blocks.rows * max(loads, stores)) + sum(cycles) + collected
+    fed = blocks.packets * max(_fed(each, blocks, config) for each in codes)
+    busy = max(lanes, fed, blocks.rows * max(loads, stores))
+    return boxes * busy + sum(cycles) + collected
+
+
+def _fed(code: LaneCode, blocks: ElementBlocks, config: ChipConfig) -> float:
+    """Cycles until a PCU has a packet, behind which the stream goes on to the next one.
+
+    A FIFO takes its first vectors, and the first phase the others.
+    """
+    elements = config.width_bits // code.formats[code.source].bits
+    vectors = blocks.packet // elements
+    return max(vectors, (vectors - ACTIVATION_ROOM) * elements / config.pcu.lanes)
 
 
 def least_cycles(

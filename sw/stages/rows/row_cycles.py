@@ -54,9 +54,9 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     begins a block before the others have theirs. The first boxes of all copies are loaded before
     that, and the last box is stored behind it. The first phase begins when all tiles of the first
     block are there, and over rows in slots it ends then at the earliest. Rows in pieces have two
-    slots a copy, so a piece takes half of memory's latency at least. Results that no buffer holds for a whole block are
-    stored while the last phase sends them. A PCU that several chains share takes their groups one
-    after the other, the last of which begins so late.
+    slots a copy, so a piece takes half of memory's latency at least. Results that no buffer holds
+    for a whole block are stored while the last phase sends them. A PCU that several chains share
+    takes their groups one after the other, the last of which begins so late.
     """
     turns = frame.turns(len(frame.codes) - 1)
     results = frame.blocks * turns
