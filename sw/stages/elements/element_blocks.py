@@ -24,12 +24,16 @@ from sw.stages.grids import Grid
 from sw.stages.region import Region
 from sw.timing.prediction import LATENCY
 
-__all__ = ["ElementBlocks", "block_cycles", "element_blocks", "least_cycles"]
+__all__ = ["SLOTS", "ElementBlocks", "block_cycles", "element_blocks", "least_cycles"]
 
 #: Elements of a slot: large enough for whole bursts, small enough to begin soon.
 _SLOT_ELEMENTS = 2048
 #: Numbers of blocks that are tried, from the fewest on, so that the last one is not a short one.
 _MORE = 4
+#: Slots of an input's buffer.
+SLOTS = 4
+#: Cycles from a free slot until memory has filled it.
+_FILLED = LATENCY + 30
 #: How much slower blocks of longer rows may be, whose bursts are fewer.
 _SLOWER = 1.01
 #: Latency of memory at which short rows still keep pace.
@@ -188,7 +192,7 @@ def block_cycles(
     config: ChipConfig,
     copies: int,
 ) -> float:
-    """Cycles of the first line: of its chains, its streams, loads or stores; and a first packet.
+    """Cycles of the first line: its first load; chains, streams, loads or stores; a first packet.
 
     Parameters
     ----------
@@ -207,9 +211,10 @@ def block_cycles(
     loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
     stores = max(_row(blocks, each, config) for each in region.outputs.values())
     collected = blocks.rows * stores if copies > MERGED else 0
-    fed = blocks.packets * max(_fed(each, blocks, config) for each in codes)
-    busy = max(lanes, fed, blocks.rows * max(loads, stores))
-    return boxes * busy + sum(cycles) + collected
+    first = [each for each in codes if each.source in region.inputs]
+    fed = blocks.packets * max((_fed(each, blocks, config) for each in first), default=0)
+    busy = max(lanes, fed, blocks.rows * max(loads, stores), _FILLED / SLOTS)
+    return blocks.rows * loads + boxes * busy + sum(cycles) + collected
 
 
 def _fed(code: LaneCode, blocks: ElementBlocks, config: ChipConfig) -> float:

@@ -24,7 +24,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.search.best_first import BestFirst
-from sw.stages.elements.element_blocks import block_cycles, element_blocks, least_cycles
+from sw.stages.elements.element_blocks import SLOTS, block_cycles, element_blocks, least_cycles
 from sw.stages.grids import Grid, grids
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
@@ -149,7 +149,7 @@ class _Builder:
         )
         slot = blocks.rows * blocks.columns * form.bits // 8
         hold = Hold(slot, form.bits // 8, (write,), (read,))
-        self.parts.hold(name, hold, wanted=4, rate=1.0, alignment=2, tokens=True)
+        self.parts.hold(name, hold, wanted=SLOTS, rate=1.0, alignment=2, tokens=True)
         box, loops = self._boxes(line, source.tensor)
         self.parts.load(f"{name}_load", line, box, loops, [Socket(name)])
         self.parts.join(f"{name}_packets", [(Socket(name), 1)], takers)
