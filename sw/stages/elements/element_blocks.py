@@ -128,6 +128,7 @@ def element_blocks(
         for matrix in _matrices(region, arrays, tensors, vector)
         for packet in packets
         for each in _cut(matrix, vector, packet, lines, copies, most)
+        if matrix[0] is arrays or each.across == 1
     ]
     cycles = [block_cycles(each, region, codes, config, copies) for each in choices]
     limit = _SLOWER * min(cycles)
@@ -213,8 +214,19 @@ def block_cycles(
     collected = blocks.rows * stores if copies > MERGED else 0
     first = [each for each in codes if each.source in region.inputs]
     fed = blocks.packets * max((_fed(each, blocks, config) for each in first), default=0)
-    busy = max(lanes, fed, blocks.rows * max(loads, stores), _FILLED / SLOTS)
-    return blocks.rows * loads + boxes * busy + sum(cycles) + collected
+    slots, load = _slots(blocks, region, config, collects=copies > MERGED), blocks.rows * loads
+    busy = max(lanes, fed, load, blocks.rows * stores, _FILLED / slots)
+    # A single slot is filled when its packets have gone.
+    alone = load + _FILLED if slots == 1 else 0
+    return load + boxes * (busy + alone) + sum(cycles) + collected
+
+
+def _slots(blocks: ElementBlocks, region: Region, config: ChipConfig, *, collects: bool) -> int:
+    """Slots of an input's buffer, if all PMUs have as many buffers."""
+    buffers = blocks.lines * (len(region.inputs) + len(region.outputs) * collects)
+    form = max(each.type.format.bits for each in region.inputs.values())
+    needed = blocks.rows * blocks.columns * form // 8 * ceil_div(buffers, config.pmu_count)
+    return max(1, min(SLOTS, config.pmu.capacity_bytes // needed))
 
 
 def _fed(code: LaneCode, blocks: ElementBlocks, config: ChipConfig) -> float:

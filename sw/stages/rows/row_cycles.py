@@ -75,15 +75,21 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     elif stores.slots < stores.boxes:
         stored = stores.cycles / results + stores.boxes * _LATENCY / 2
         lanes += results * max(0.0, stored - last)
-    begin = loads.box * frame.copies * max(map(frame.spread, frame.region.inputs))
-    begin *= _sharing(frame)
-    block = loads.cycles / frame.blocks
-    if frame.streamed is Streamed.NOTHING:
-        begin = max(begin, block)
-    elif frame.streamed is Streamed.ONCE:
-        lanes += max(0.0, block - begin - first)
+    box = loads.box * max(map(frame.spread, frame.region.inputs))
+    begin, lanes = _begun(frame, box, loads.cycles, lanes, first)
     end = _sharing(frame) * stores.box
     return max(loads.cycles, stores.cycles, lanes) + begin + end
+
+
+def _begun(
+    frame: RowFrame, box: float, loads: float, lanes: float, first: float
+) -> tuple[float, float]:
+    """Cycles of the first boxes of all copies, and of the lanes, which wait for the first block."""
+    begin, block = _sharing(frame) * frame.copies * box, loads / frame.blocks
+    if frame.streamed is Streamed.NOTHING:
+        return max(begin, block), lanes
+    late = block - begin - first if frame.streamed is Streamed.ONCE else 0.0
+    return begin, lanes + max(0.0, late)
 
 
 def _sharing(frame: RowFrame) -> int:
@@ -97,7 +103,7 @@ def least_cycles(frame: RowFrame) -> float:
     All slots of a PMU are free for rows, tiles pass once, and all AGCUs have as many beats.
     """
     config, region = frame.parts.config, frame.region
-    lanes, *_ = _lanes(frame, config.pmu.slots)
+    lanes, first, _ = _lanes(frame, config.pmu.slots)
     rows = frame.lines * frame.blocks * frame.copies * frame.group
     beats, box, streams = 0.0, 0.0, 0
     for value, each in region.inputs.items():
@@ -108,7 +114,8 @@ def least_cycles(frame: RowFrame) -> float:
             # Rows that are taken in two ways have a stream each, and so have halves of vectors.
             streams += 4 * frame.lines * ceil_div(frame.copies, frame.beside(value))
     loads = beats / max(1, min(config.agcu.count, streams))
-    return max(loads, lanes) + _sharing(frame) * box * frame.copies
+    begin, lanes = _begun(frame, box, loads, lanes, first)
+    return max(loads, lanes) + begin
 
 
 def _lanes(frame: RowFrame, slots: int) -> tuple[float, float, float]:

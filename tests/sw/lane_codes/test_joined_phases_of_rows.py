@@ -86,7 +86,7 @@ def test_phases_without_statistics_need_no_chain():
 
 def test_three_groups_of_rows_take_chains():
     """There are PCUs enough for each phase, which then takes less time."""
-    assert summary(rms_norm, "small", (37, 1000)).startswith("4 chains of 2 PCUs")
+    assert summary(rms_norm, "small", (37, 1000)).startswith("3 chains of 2 PCUs")
 
 
 @pytest.mark.parametrize("chip", ["small", "large", "tiny"])

@@ -73,13 +73,17 @@ def test_the_first_is_the_best_of_all(monkeypatch, kernel, chip, rows, columns, 
 
 @pytest.mark.parametrize("kernel", [rms_norm, layer_norm, softmax])
 def test_few_pipelines_are_built_on_a_large_mesh(monkeypatch, kernel):
-    built = []
+    made, built = [], []
 
     class Counted(RowPipeline):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
+
         def pipeline(self):
             built.append(self)
             return super().pipeline()
 
     monkeypatch.setattr(row_choices, "RowPipeline", Counted)
     compiled_of(kernel, LARGEST, (1024, 512))
-    assert 1 <= len(built) <= 100
+    assert 1 <= len(built) <= len(made) / 8
