@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from hw import __version__
@@ -48,6 +49,14 @@ def test_every_pin_is_installed_and_every_dependency_of_one_is_pinned():
                 assert pinned[canonicalize_name(requirement.name)] in requirement.specifier, (
                     f"{name} needs {requirement}"
                 )
+
+
+def test_every_pin_is_for_the_oldest_python_of_the_project():
+    """Not only for later patch releases: Debian 12 has 3.11.2."""
+    oldest = project()["project"]["requires-python"].removeprefix(">=") + ".0"
+    for name in pins():
+        versions = metadata.metadata(name).get("Requires-Python") or ""
+        assert oldest in SpecifierSet(versions), f"{name} needs Python {versions}"
 
 
 @pytest.mark.parametrize("group", ["dependencies", "sim", "area", "charts", "fpga", "dev"])
