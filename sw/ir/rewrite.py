@@ -12,7 +12,7 @@ from sw.ir.nodes import NODES, Loop, Node, Operand, Value
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType, View
 
-__all__ = ["Names", "map_operands", "rebuild", "rename", "unused", "used", "walk"]
+__all__ = ["Names", "map_operands", "rebuild", "rename", "same_nodes", "unused", "used", "walk"]
 
 # Names of the parts of everything that has parts worth visiting.
 _PARTS: dict[type[Any], tuple[str, ...]] = {
@@ -71,6 +71,12 @@ class Names:
             number += 1
         self._taken.add(name)
         return Value(name, type_ or like.type)
+
+
+def same_nodes(former: tuple[Node, ...], found: list[Node]) -> tuple[Node, ...]:
+    """Nodes as a tuple: the former one if they are its nodes."""
+    same = len(found) == len(former) and all(map(operator.is_, found, former))
+    return former if same else tuple(found)
 
 
 def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:

@@ -120,6 +120,10 @@ class _Verifier:
             if node.index in self._indices:
                 raise VerifyError(7, node, f"index {node.index} is taken")
             self._indices.add(node.index)
+        # The body and the nexts of a loop have other symbols in scope.
+        own = node.replace(nodes=(), nexts=()) if isinstance(node, ir.Loop) else node
+        if own.symbols <= symbols:
+            return
         used: list[str] = []
 
         def note(item: object) -> object:
@@ -127,11 +131,9 @@ class _Verifier:
                 used.extend(item.symbols)
             return item
 
-        # The body and the nexts of a loop have other symbols in scope.
-        rebuild(node.replace(nodes=(), nexts=()) if isinstance(node, ir.Loop) else node, note)
-        for symbol in used:
-            if symbol.strip("|") not in symbols:
-                raise VerifyError(1, node, f"{symbol} is used outside its loop")
+        rebuild(own, note)
+        first = next(each for each in used if each.strip("|") not in symbols)
+        raise VerifyError(1, node, f"{first} is used outside its loop")
 
     def _loop(self, loop: ir.Loop, values: dict[str, ir.Value], symbols: frozenset[str]) -> None:
         if loop.extent < 1 or (loop.tile is not None and loop.tile < 1):

@@ -13,7 +13,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.format_rules import pred
 from sw.ir.program import Program
-from sw.ir.rewrite import unused, used, walk
+from sw.ir.rewrite import same_nodes, unused, used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.passes.simplify import live
 
@@ -95,7 +95,8 @@ def slice_of(program: Program, kept: Collection[ir.Store], cut: Collection[Cut] 
             if isinstance(node, ir.Store) and node not in kept:
                 continue
             if isinstance(node, ir.Loop):
-                node = node.replace(nodes=tuple(block(node.body)))
+                body = same_nodes(node.body, list(block(node.body)))
+                node = node if body is node.body else node.replace(nodes=body)
             yield node
             for value in node.results:
                 if (found := made.get(value.name)) is not None:
@@ -113,13 +114,16 @@ def reload(program: Program, cut: Collection[Cut]) -> Program:
     def block(nodes: tuple[ir.Node, ...]) -> Iterator[ir.Node]:
         for node in nodes:
             if isinstance(node, ir.Loop):
-                node = node.replace(nodes=tuple(block(node.body)))
+                body = same_nodes(node.body, list(block(node.body)))
+                node = node if body is node.body else node.replace(nodes=body)
             found = [made[each.name] for each in node.results if each.name in made]
-            unread = tuple(
-                ir.Value(f"{each.name}.cut", each.type) if each.name in made else each
-                for each in node.results
-            )
-            yield node.replace(results=unread)
+            if found:
+                unread = tuple(
+                    ir.Value(f"{each.name}.cut", each.type) if each.name in made else each
+                    for each in node.results
+                )
+                node = node.replace(results=unread)
+            yield node
             for each in found:
                 yield ir.Load((), (each.value,), node.span, each.view)
 

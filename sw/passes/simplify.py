@@ -7,13 +7,12 @@ loops they do not depend on. No result changes.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import fields
 from typing import Any
 
 from sw.ir import nodes as ir
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import same_nodes, walk
 from sw.ir.types import Role, TokenType
 from sw.ir.verify import verify
 
@@ -67,10 +66,14 @@ class _Replacer:
         seen = dict(seen)
         found: list[ir.Node] = []
         for node in nodes:
-            node = node.replace(operands=tuple(self._final(each) for each in node.operands))
+            operands = tuple(self._final(each) for each in node.operands)
+            if operands != node.operands:
+                node = node.replace(operands=operands)
             if isinstance(node, ir.Loop):
-                node = node.replace(nodes=self.block(node.body, seen))
-                node = node.replace(nexts=tuple(self._final(each) for each in node.nexts))
+                nodes = self.block(node.body, seen)
+                nexts = tuple(self._final(each) for each in node.nexts)
+                if nodes is not node.body or nexts != node.nexts:
+                    node = node.replace(nodes=nodes, nexts=nexts)
             node = self._fold(node)
             key = self._key(node)
             if self._forward(node):
@@ -82,7 +85,7 @@ class _Replacer:
                 seen[key] = node.results
             self._makers.update((each.name, node) for each in node.results)
             found.append(node)
-        return tuple(found)
+        return same_nodes(nodes, found)
 
     def _key(self, node: ir.Node) -> object | None:
         """Key that is equal for nodes with equal results; buffers are never merged."""
@@ -109,7 +112,7 @@ class _Replacer:
             if isinstance(maker, ir.Transpose):
                 operands[number] = maker.operands[0]
                 changes[flag] = not getattr(node, flag)
-        return node.replace(operands=tuple(operands), **changes)
+        return node.replace(operands=tuple(operands), **changes) if changes else node
 
     def _from_memory(self, node: ir.Take) -> ir.Node:
         """Rows of a tile that is loaded for them, as rows of the tensor."""
@@ -198,5 +201,4 @@ def _live(nodes: tuple[ir.Node, ...], needed: set[str]) -> tuple[ir.Node, ...]:
         elif isinstance(node, _PURE) and needed.isdisjoint([each.name for each in node.results]):
             continue
         found.append(node)
-    same = len(found) == len(nodes) and all(map(operator.is_, found, nodes))
-    return nodes if same else tuple(found)
+    return same_nodes(nodes, found)
