@@ -36,8 +36,8 @@ SLOTS = 4
 _FILLED = LATENCY + 30
 #: How much slower blocks of longer rows may be, whose bursts are fewer.
 _SLOWER = 1.01
-#: Latency of memory at which short rows still keep pace.
-_LATENCY = 4 * LATENCY
+#: Latency of memory at which rows of blocks are long enough to keep pace.
+_SLOW = 4 * LATENCY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +130,7 @@ def element_blocks(
         for each in _cut(matrix, vector, packet, lines, copies, most)
         if matrix[0] is arrays or each.across == 1
     ]
-    cycles = [block_cycles(each, region, codes, config, copies) for each in choices]
+    cycles = [block_cycles(each, region, codes, config, copies, _SLOW) for each in choices]
     limit = _SLOWER * min(cycles)
     near = [each for each in zip(cycles, choices, strict=True) if each[0] <= limit]
     first = near[0][1]
@@ -192,6 +192,7 @@ def block_cycles(
     codes: tuple[LaneCode, ...],
     config: ChipConfig,
     copies: int,
+    latency: int = LATENCY,
 ) -> float:
     """Cycles of the first line: its first load; chains, streams, loads or stores; a first packet.
 
@@ -203,14 +204,17 @@ def block_cycles(
     config : ChipConfig
     copies : int
         Chains of a line.
+    latency : int
+        Of memory, which short rows wait for.
     """
     down, across = blocks.counts(0)
     boxes = down * across
     packet = blocks.packet // config.pcu.lanes
     cycles = [packet * cycles_per_group(each, config, packet) for each in codes]
     lanes = blocks.packets / copies * max(cycles)
-    loads = sum(_row(blocks, each.tensor, config) for each in region.inputs.values())
-    stores = max(_row(blocks, each, config) for each in region.outputs.values())
+    pace = latency / config.agcu.outstanding
+    loads = sum(_row(blocks, each.tensor, config, pace) for each in region.inputs.values())
+    stores = max(_row(blocks, each, config, pace) for each in region.outputs.values())
     collected = blocks.rows * stores if copies > MERGED else 0
     first = [each for each in codes if each.source in region.inputs]
     fed = blocks.packets * max((_fed(each, blocks, config) for each in first), default=0)
@@ -250,9 +254,9 @@ def least_cycles(
     return region.rows * region.columns / grid.lines * max(lanes / grid.copies, beats)
 
 
-def _row(blocks: ElementBlocks, tensor: str, config: ChipConfig) -> float:
+def _row(blocks: ElementBlocks, tensor: str, config: ChipConfig, least: float) -> float:
     """Cycles of a row of a block in memory, half of which begin within a beat if one does."""
     (array,) = (each for each in blocks.arrays if each.name == tensor)
     beats = ceil_div(blocks.columns * array.format.bits, config.width_bits)
     within = array.pitch * 8 % config.width_bits > 0
-    return max(beats + within / 2, _LATENCY / config.agcu.outstanding)
+    return max(beats + within / 2, least)
