@@ -12,6 +12,7 @@ import dataclasses
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -197,15 +198,18 @@ def walk(
     work : Path
         Folder for the blocks.
     environment : mapping or None
-        By default that of this process.
+        By default that of this process, whose Python is the reader's, as in an active environment.
     seconds : float
         Longest time.
     """
     blocks = [block for page in pages for block in blocks_of(page)]
+    if environment is None:
+        tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        environment = {**os.environ, "PATH": tools}
     done = subprocess.run(
         ["bash", "-c", _script(blocks, work)],
         cwd=folder,
-        env=dict(os.environ if environment is None else environment),
+        env=dict(environment),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

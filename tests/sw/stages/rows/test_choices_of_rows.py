@@ -1,4 +1,4 @@
-"""Choice of a pipeline with rows on lanes: the best is found with few of them built."""
+"""Choice of a pipeline with rows on lanes: the best, with few built; lines that share an AGCU."""
 
 import random
 
@@ -12,7 +12,7 @@ from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 from sw.stages.rows import row_choices
 from sw.stages.rows.row_pipeline import RowPipeline
-from tests.sw.stages.region_runs import compiled_of
+from tests.sw.stages.region_runs import compiled_of, require_predicted
 
 CHIPS = {**named, "mesh": ChipConfig(rows=8, columns=6, agcu=AgcuConfig(count=3))}
 LARGEST = ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=16))
@@ -87,3 +87,23 @@ def test_few_pipelines_are_built_on_a_large_mesh(monkeypatch, kernel):
     monkeypatch.setattr(row_choices, "RowPipeline", Counted)
     compiled_of(kernel, LARGEST, (1024, 512))
     assert 1 <= len(built) <= len(made) / 8
+
+
+@pytest.fixture
+def only_sharing(monkeypatch):
+    """No plan has fewer lines than AGCUs, or as many."""
+    tried = row_choices.grids
+
+    def sharing(config, *given, **more):
+        found = tried(config, *given, **more)
+        return [each for each in found if each.lines > config.agcu.count]
+
+    monkeypatch.setattr(row_choices, "grids", sharing)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "form"),
+    [(softmax, (100, 150), bf16), (softmax, (70, 90), fp32), (rms_norm, (130, 256), bf16)],
+)
+def test_lines_that_share_an_agcu_are_equal_on_the_rtl(only_sharing, kernel, sizes, form):
+    require_predicted(kernel, "small", sizes, form, seed=3)
