@@ -7,14 +7,13 @@ are in the project, too, for the pages that show them outside of the site.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from docs.tools.figures import ROOT
+from docs.tools.walkthrough import active_environment
 
 __all__ = ["COMMITTED", "GALLERY", "PICTURES", "commands", "draw"]
 
@@ -74,12 +73,11 @@ def draw(folder: Path, names: Iterable[str] | None = None) -> dict[str, Path]:
     examples = folder / "examples"
     if not examples.exists():
         examples.symlink_to(ROOT / "examples")
-    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     for block in dict.fromkeys(blocks[name] for name in wanted):
         done = subprocess.run(
             ["bash", "-e", "-c", block],
             cwd=folder,
-            env={**os.environ, "PATH": tools},
+            env=active_environment(),
             capture_output=True,
             text=True,
         )

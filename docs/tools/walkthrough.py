@@ -180,6 +180,12 @@ def _script(blocks: Iterable[Block], work: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def active_environment() -> dict[str, str]:
+    """Environment of this process, with the commands of its Python first, as a reader has them."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path}
+
+
 def walk(
     pages: Sequence[Path],
     folder: Path,
@@ -198,18 +204,15 @@ def walk(
     work : Path
         Folder for the blocks.
     environment : mapping or None
-        By default that of this process, whose Python is the reader's, as in an active environment.
+        By default `active_environment`.
     seconds : float
         Longest time.
     """
     blocks = [block for page in pages for block in blocks_of(page)]
-    if environment is None:
-        tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        environment = {**os.environ, "PATH": tools}
     done = subprocess.run(
         ["bash", "-c", _script(blocks, work)],
         cwd=folder,
-        env=dict(environment),
+        env=dict(active_environment() if environment is None else environment),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

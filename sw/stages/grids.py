@@ -11,7 +11,7 @@ from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.pipeline import Pipeline
 
-__all__ = ["Grid", "grids", "on_grids", "on_lines"]
+__all__ = ["Grid", "grids", "on_grids", "on_lines", "opened"]
 
 Choice = TypeVar("Choice")
 
@@ -123,6 +123,35 @@ def on_lines(config: ChipConfig, build: Callable[[int], Pipeline]) -> Iterator[P
         Why a choice does not fit, in its place.
     """
     yield from _tried(build, range(config.agcu.count, 0, -1))
+
+
+def opened(
+    number: int, build: Callable[[], Pipeline], problems: dict[int, Unfit], weight: float = 1.0
+) -> list[tuple[float, int, Pipeline]]:
+    """Build a choice, as a group of `BestFirst`.
+
+    Parameters
+    ----------
+    number : int
+        Of the choice.
+    build : callable
+        Function that returns its pipeline.
+    problems : dict of int to Unfit
+        Takes why the choice does not fit.
+    weight : float
+        By how much its estimated cycles count more.
+
+    Returns
+    -------
+    list of (float, int, Pipeline)
+        The pipeline with its weighted cycles; empty if it does not fit.
+    """
+    try:
+        pipeline = build()
+    except Unfit as problem:
+        problems[number] = problem
+        return []
+    return [(weight * pipeline.cycles, number, pipeline)]
 
 
 def _tried(

@@ -75,7 +75,7 @@ def pcu_name(line: int, number: int, copy: int) -> str:
 
 
 def fitting(candidates: Iterable[Pipeline | Unfit], name: str) -> Iterator[Pipeline]:
-    """Those that fit among candidates for a kernel of a name, in their order.
+    """The candidates for a kernel of a name that fit, in their order.
 
     Raises
     ------

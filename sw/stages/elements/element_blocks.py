@@ -123,6 +123,7 @@ def element_blocks(
         packets = [max(vector, strip * config.pcu.lanes // part) for part in (1, 2)]
     bytes_each = max(form.bits // 8 for code in codes for form in code.formats.values())
     most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
+    # Blocks of another width have all of it, so lines pass memory in its order.
     choices = [
         each
         for matrix in _matrices(region, arrays, tensors, vector)
@@ -194,7 +195,9 @@ def block_cycles(
     copies: int,
     latency: int = LATENCY,
 ) -> float:
-    """Cycles of the first line: its first load; chains, streams, loads or stores; a first packet.
+    """Estimated cycles of the first line: its first load, all boxes at the slowest pace, a packet.
+
+    The pace is that of its chains, of a stream to them, of its loads or of its stores.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.search.best_first import BestFirst
 from sw.stages.elements.element_blocks import SLOTS, block_cycles, element_blocks, least_cycles
-from sw.stages.grids import Grid, grids
+from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -54,13 +54,8 @@ def element_pipelines(
     """
     problems: dict[int, Unfit] = {}
 
-    def built(number: int, grid: Grid) -> list[tuple[float, int, Pipeline]]:
-        try:
-            pipeline = _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
-        except Unfit as problem:
-            problems[number] = problem
-            return []
-        return [(pipeline.cycles, number, pipeline)]
+    def build(grid: Grid) -> Pipeline:
+        return _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
 
     try:
         choices = grids(config, len(codes), 2 * MERGED)
@@ -68,7 +63,11 @@ def element_pipelines(
         yield problem
         return
     yield from BestFirst(
-        (least_cycles(region, codes, config, each), number, functools.partial(built, number, each))
+        (
+            least_cycles(region, codes, config, each),
+            number,
+            functools.partial(opened, number, functools.partial(build, each), problems),
+        )
         for number, each in enumerate(choices)
     )
     yield from (problems[number] for number in sorted(problems))

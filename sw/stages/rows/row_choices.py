@@ -16,7 +16,7 @@ from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit
 from sw.search.best_first import BestFirst
-from sw.stages.grids import Grid, grids
+from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Part, Region
 from sw.stages.rows.row_cycles import least_cycles
@@ -131,10 +131,10 @@ def row_pipelines(
         except Unfit as problem:
             problems[number] = problem
             continue
-        opened = functools.cache(functools.partial(_opened, number, choice, frame, problems))
+        group = functools.partial(opened, number, frame.pipeline, problems, choice.weight)
         kind = again if choice.reading.again else once if choice.once else groups
-        kind.append((bound, number, opened))
-    if again and not any(opened() for *_, opened in sorted(once, key=lambda each: each[:2])):
+        kind.append((bound, number, functools.cache(group)))
+    if again and not any(group() for *_, group in sorted(once, key=lambda each: each[:2])):
         groups += again
     groups += once
     yield from BestFirst(groups)
@@ -166,15 +166,3 @@ def _frame(choice: _Choice, arrays: tuple[ArraySpec, ...], config: ChipConfig) -
     reading, grid = choice.reading, choice.grid
     passed = choice.streamed, choice.widest, choice.engines
     return RowPipeline(reading.region, reading.codes, arrays, config, grid, *passed)
-
-
-def _opened(
-    number: int, choice: _Choice, frame: RowPipeline, problems: dict[int, Unfit]
-) -> list[tuple[float, int, Pipeline]]:
-    """The pipeline of a choice with its weighted cycles; none, and the problem, if it is unfit."""
-    try:
-        pipeline = frame.pipeline()
-    except Unfit as problem:
-        problems[number] = problem
-        return []
-    return [(choice.weight * pipeline.cycles, number, pipeline)]

@@ -38,6 +38,16 @@ def compiled_of(kernel, chip, sizes, dtype=tw.bf16):
     return compile_kernel(kernel, _config(chip), dims=dims, dtype=dtype)
 
 
+def only_grids(monkeypatch, module, kept):
+    """Let a module try the grids alone that a function says yes to."""
+    tried = module.grids
+
+    def some(*given, **more):
+        return [each for each in tried(*given, **more) if kept(each)]
+
+    monkeypatch.setattr(module, "grids", some)
+
+
 def summary(kernel, chip, sizes, dtype=tw.bf16):
     """The choices of its first part."""
     return compiled_of(kernel, chip, sizes, dtype).parts[0].pipeline.summary

@@ -13,6 +13,7 @@ from sw.stages.rows import row_choices
 from tests.sw.stages.region_runs import (
     LITTLE,
     compiled_of,
+    only_grids,
     require_predicted,
     side,
     summary,
@@ -25,12 +26,7 @@ SHARED = "share those behind the first"
 @pytest.fixture
 def only_shared(monkeypatch):
     """Plans without sharing do not fit."""
-    tried = row_choices.grids
-
-    def shared(*given, **more):
-        return [each for each in tried(*given, **more) if each.share > 1]
-
-    monkeypatch.setattr(row_choices, "grids", shared)
+    only_grids(monkeypatch, row_choices, lambda each: each.share > 1)
 
 
 @tw.kernel("X[M, N], g[N], b[N], c[N] -> Y[M, N]")

@@ -11,7 +11,8 @@ from sw.kernels.add import add
 from sw.kernels.gelu import gelu
 from sw.kernels.silu import silu
 from sw.stages.elements import element_pipeline
-from tests.sw.stages.region_runs import compiled_of, require_predicted, summary, verify
+from tests.sw.search.all_opened import AllOpened
+from tests.sw.stages.region_runs import compiled_of, only_grids, require_predicted, summary, verify
 
 #: 12 PCUs with one AGCU, and 32 with two: more than four chains for each.
 ONE = ChipConfig(rows=6, columns=4, agcu=AgcuConfig(count=1))
@@ -36,12 +37,7 @@ def narrower(X, Y):
 @pytest.fixture
 def only_many(monkeypatch):
     """Plans of at most four chains a line do not fit."""
-    tried = element_pipeline.grids
-
-    def many(*given, **more):
-        return [each for each in tried(*given, **more) if each.copies > 4]
-
-    monkeypatch.setattr(element_pipeline, "grids", many)
+    only_grids(monkeypatch, element_pipeline, lambda each: each.copies > 4)
 
 
 SIZES = random.Random(88)
@@ -86,19 +82,6 @@ def test_long_packets_are_for_few_chains():
 @pytest.mark.parametrize("kernel", [add, gelu, two_results])
 @pytest.mark.parametrize("config", [*named.values(), ONE, TWO], ids=[*named, "one", "two"])
 def test_no_bound_is_above_the_cycles(monkeypatch, kernel, config):
-    class All:
-        """All pipelines, least cycles first."""
-
-        def __init__(self, groups):
-            self.items = []
-            for bound, _, opened in groups:
-                for cost, number, item in opened():
-                    assert bound <= cost
-                    self.items.append((cost, number, item))
-
-        def __iter__(self):
-            return iter([item for *_, item in sorted(self.items, key=lambda each: each[:2])])
-
     found = summary(kernel, config, (130, 257))
-    monkeypatch.setattr(element_pipeline, "BestFirst", All)
+    monkeypatch.setattr(element_pipeline, "BestFirst", AllOpened)
     assert compiled_of(kernel, config, (130, 257)).parts[0].pipeline.summary == found

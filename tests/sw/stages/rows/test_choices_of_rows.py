@@ -12,7 +12,8 @@ from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 from sw.stages.rows import row_choices
 from sw.stages.rows.row_pipeline import RowPipeline
-from tests.sw.stages.region_runs import compiled_of, require_predicted
+from tests.sw.search.all_opened import AllOpened
+from tests.sw.stages.region_runs import compiled_of, only_grids, require_predicted
 
 CHIPS = {**named, "mesh": ChipConfig(rows=8, columns=6, agcu=AgcuConfig(count=3))}
 LARGEST = ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=16))
@@ -28,23 +29,6 @@ def scaled(X, R, s, g, Y, S):
         tw.store_tile(S[i, :], most)
         scale = tw.load_tile(s[i, :])
         tw.store_tile(Y[i, :], tw.silu((x - most) * scale) * gain + tw.load_tile(R[i, :]))
-
-
-class _All:
-    """All pipelines, least cycles first; no bound may be above the cycles."""
-
-    def __init__(self, groups):
-        self.bounds, items = [], []
-        for bound, _, opened in groups:
-            for cost, number, item in opened():
-                self.bounds.append(bound / cost)
-                assert bound <= cost
-                items.append((cost, number, item))
-        items.sort(key=lambda each: each[:2])
-        self._items = iter([item for *_, item in items])
-
-    def __iter__(self):
-        return self._items
 
 
 SIZES = random.Random(511)
@@ -64,7 +48,7 @@ CASES += [(softmax, "small", 16, 4096, bf16), (rms_norm, "large", 40, 3072, bf16
 )
 def test_the_first_is_the_best_of_all(monkeypatch, kernel, chip, rows, columns, form):
     found = compiled_of(kernel, CHIPS[chip], (rows, columns), form)
-    monkeypatch.setattr(row_choices, "BestFirst", _All)
+    monkeypatch.setattr(row_choices, "BestFirst", AllOpened)
     best = compiled_of(kernel, CHIPS[chip], (rows, columns), form)
     assert [each.pipeline.summary for each in found.parts] == [
         each.pipeline.summary for each in best.parts
@@ -91,14 +75,9 @@ def test_few_pipelines_are_built_on_a_large_mesh(monkeypatch, kernel):
 
 @pytest.fixture
 def only_sharing(monkeypatch):
-    """No plan has fewer lines than AGCUs, or as many."""
-    tried = row_choices.grids
-
-    def sharing(config, *given, **more):
-        found = tried(config, *given, **more)
-        return [each for each in found if each.lines > config.agcu.count]
-
-    monkeypatch.setattr(row_choices, "grids", sharing)
+    """No plan for `small` has fewer lines than AGCUs, or as many."""
+    lines = named["small"].agcu.count
+    only_grids(monkeypatch, row_choices, lambda each: each.lines > lines)
 
 
 @pytest.mark.parametrize(
