@@ -12,10 +12,19 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.fabric.merges import MERGED
 from sw.lane_codes.joined_codes import cycles_per_group
-from sw.passes.fit import Fit, a_shares, b_shares, column_parts, pieces
-from sw.passes.plan import Plan, fewest_rows, load_streams, spread
+from sw.passes.fit import Fit
+from sw.passes.plan import Plan, load_streams
+from sw.search.operand_agcus import a_shares
 
-__all__ = ["LATENCY", "SLACK", "box_cycles", "least", "predict", "rough"]
+__all__ = [
+    "LATENCY",
+    "Shares",
+    "box_cycles",
+    "last_cycles",
+    "load_cycles",
+    "predict",
+    "shares",
+]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
@@ -27,11 +36,6 @@ _BEGIN = 15
 _END = 3
 #: Cycles from the last vector of a K-block in an AGCU to the first in a PCU.
 _CROSSING = 24
-#: A plan is charged this part of the time in which its grid is busy: of two plans that memory
-#: bounds alike, the grid that is less busy catches up after a wait.
-SLACK = 16
-#: A bound is smaller by this factor, which is more than sums of other parts differ by rounding.
-_BELOW = 1 - 1e-9
 #: Row blocks, and column blocks in each, that are simulated; the others equal the last.
 _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
@@ -119,7 +123,7 @@ class _Port:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Shares:
+class Shares:
     """Cycles of the busiest AGCU per box of A, K-block of B and block of results."""
 
     #: Boxes per K-block of A: row groups it loads.
@@ -137,10 +141,28 @@ class _Shares:
     #: Cycles per block of results in which the tiles beside the sums are loaded.
     side: float
 
+    def at_port(self, a: float, b: float) -> float:
+        """Cycles of loads of A and of B at the busiest port."""
+        return a + b if self.both else max(a, b)
 
-def _shares(
-    plan: Plan, groups: int, a_parts: int, b_parts: int, collected: tuple[int, int]
-) -> _Shares:
+
+def shares(
+    plan: Plan, groups: int, a_parts: int, b_parts: int, collected: tuple[int, int], *, both: bool
+) -> Shares:
+    """Cycles of the busiest AGCU per load and store of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    groups : int
+        Row groups of A that it loads.
+    a_parts, b_parts : int
+        AGCUs that share the slots of A, and of B.
+    collected : (int, int)
+        Row groups and PCUs of each of which its result writer takes results.
+    both : bool
+        Whether it loads A and B.
+    """
     config, product = plan.config, plan.product
     rows, columns = collected
     stored = plan.box_columns(product.out) * columns // plan.col_par
@@ -161,7 +183,7 @@ def _shares(
         # One chain takes the sums of all PCUs that are merged.
         chain = max(cycles_per_group(each, config) for each in product.epilogue.chain)
         own = max(own, merged * plan.held_rows * plan.lane_cycles * chain)
-    return _Shares(
+    return Shares(
         groups=groups,
         a=box_cycles(config, product.fmt, *a_box),
         b=box_cycles(config, product.fmt, *b_box),
@@ -169,7 +191,7 @@ def _shares(
         # A PMU takes one vector per cycle, however many AGCUs send to it.
         a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
         b_writes=plan.b_bytes / plan.vector_bytes,
-        both=True,
+        both=both,
         results=max(own, rows * columns * plan.result_vectors),
         side=_side_cycles(plan),
     )
@@ -194,78 +216,31 @@ def _side_cycles(plan: Plan) -> float:
     return sum(boxes) * plan.row_par / min(config.agcu.count, max(1, streams // len(formats)))
 
 
-def _last(plan: Plan, share: _Shares, pieces: int) -> float:
-    """Cycles in which the last results leave: each piece of rows is stored when it is complete."""
+def load_cycles(plan: Plan, share: Shares) -> float:
+    """Cycles of all loads of the busiest AGCU, or of the busiest PMU that they are written to."""
+    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
+    a, b = panels * plan.a_slabs * share.groups, plan.b_windows * plan.b_slabs
+    ports = share.at_port(a * share.a, b * share.b)
+    beside = plan.row_blocks * plan.c_slots * share.side
+    return max(ports, a * share.a_writes, b * share.b_writes) + beside
+
+
+def last_cycles(plan: Plan, share: Shares, pieces: int) -> float:
+    """Cycles in which the last results leave: each piece of rows is stored when it is complete.
+
+    Parameters
+    ----------
+    plan : Plan
+    share : Shares
+    pieces : int
+        Slots per block of rows.
+    """
     passes = plan.together - plan.spare_passes
     results, stores = passes * share.results, passes * share.c
     if plan.c_split:
         return results + share.c * plan.last_vectors * plan.result_lanes / plan.c_columns
     pieces *= passes
     return max(results + stores / pieces, results / pieces + stores)
-
-
-def rough(plan: Plan) -> float:
-    """A quick estimate of the cycles, before buffer allocation.
-
-    Parameters
-    ----------
-    plan : Plan
-    """
-    agcus, loading = plan.config.agcu.count, a_shares(plan)
-    groups = max(count for _, count in spread(plan.row_par, loading))
-    a_parts = 2 if plan.rows_shared and loading == agcus else 1
-    collected = groups, plan.col_par // column_parts(plan)
-    b_parts = min(b_shares(plan)[0], agcus)
-    share = _shares(plan, groups, a_parts, b_parts, collected)
-    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
-    compute = plan.row_blocks * plan.all_passes * single_pass
-    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
-    a_loads, b_loads = panels * plan.a_slabs * groups, plan.b_windows * plan.b_slabs
-    # An AGCU of its own loads B, or those of A do.
-    reads = a_loads * share.a, b_loads * share.b
-    ports = max(reads) if b_parts == 1 < agcus else sum(reads)
-    loads = max(ports, a_loads * share.a_writes, b_loads * share.b_writes)
-    blocks = plan.row_blocks * plan.c_slots
-    loads += blocks * share.side
-    stores = blocks * share.c
-    # The first pass begins with the first slabs, and lasts as long as the loads of its panel.
-    loaded = plan.a_slabs * groups * share.a + plan.b_slabs * share.b
-    first = max(loaded - plan.together * single_pass, 0.0)
-    begin = max(groups * share.a + share.b, share.a_writes)
-    slack = plan.grid_cycles / SLACK
-    return (
-        max(compute, loads, stores) + first + begin + _last(plan, share, pieces(plan, {})) + slack
-    )
-
-
-def least(plan: Plan) -> float:
-    """A bound: `rough` of no plan that differs from this one in its slabs alone is less.
-
-    Parameters
-    ----------
-    plan : Plan
-        With one slab of A and one of B. Of all it has the fewest bursts, commands and tiles.
-    """
-    config = plan.config
-    groups = max(count for _, count in spread(plan.row_par, a_shares(plan)))
-    a_parts = 2 if plan.row_par == 1 and config.agcu.count > 1 else 1
-    b_parts = min(b_shares(plan)[0], config.agcu.count)
-    collected = groups, plan.col_par // column_parts(plan)
-    share = _shares(plan, groups, a_parts, b_parts, collected)
-    a, b = groups * share.a, share.b
-    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
-    compute = plan.row_blocks * plan.all_passes * single_pass
-    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
-    # Shorter slabs of B are perhaps kept for all rows.
-    windows = 1 if plan.product.turned else plan.b_windows
-    reads = panels * a, windows * b
-    blocks = plan.row_blocks * plan.c_slots
-    loads = (max(reads) if b_parts == 1 < config.agcu.count else sum(reads)) + blocks * share.side
-    longest = max(plan.tiles * max(plan.tile_cycles, fewest_rows(config)), share.results)
-    first = max(a + b - plan.together * longest, 0.0)
-    last = _last(plan, share, pieces(plan, {}))
-    bound = max(compute, loads, blocks * share.c) + first + last + plan.grid_cycles / SLACK
-    return bound * _BELOW
 
 
 def predict(plan: Plan, places: Fit) -> int:
@@ -283,7 +258,7 @@ def predict(plan: Plan, places: Fit) -> int:
     assumed to be equally loaded.
     """
     both = any(agcu in places.b_agcus for agcu, _, _ in places.a_agcus)
-    share = _shares(
+    share = shares(
         plan,
         max(groups for _, _, groups in places.a_agcus),
         places.a_parts,
@@ -292,17 +267,20 @@ def predict(plan: Plan, places: Fit) -> int:
             ((each.groups, each.columns) for each in places.collectors),
             key=lambda each: each[0] * each[1],
         ),
+        both=both,
     )
-    run = _Run(plan, places, dataclasses.replace(share, both=both))
+    run = _Run(plan, places, share)
     wave = 3 * plan.config.grid_columns + plan.config.grid_rows * plan.config.pcu.cell_latency + 40
-    last = _last(plan, share, places.pieces)
-    return round(_BEGIN + run.cycles() + wave + last + LATENCY + _END)
+    last = last_cycles(plan, share, places.pieces)
+    # Row blocks that were not simulated may wait for loads that came ahead of the first ones.
+    cycles = max(run.cycles(), load_cycles(plan, share))
+    return round(_BEGIN + cycles + wave + last + LATENCY + _END)
 
 
 class _Run:
     """Simulation of the passes of a plan against the loads they wait for."""
 
-    def __init__(self, plan: Plan, places: Fit, share: _Shares) -> None:
+    def __init__(self, plan: Plan, places: Fit, share: Shares) -> None:
         self.plan = plan
         self.share = share
         rows, columns = plan.row_blocks, min(plan.col_blocks, _COLUMN_BLOCKS)

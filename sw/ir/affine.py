@@ -57,7 +57,10 @@ class Affine:
 
     def __add__(self, other: Affine | int) -> Affine:
         other = Affine.of(other)
-        return Affine._collect(self.terms + other.terms, self.constant + other.constant)
+        constant = self.constant + other.constant
+        if self.terms and other.terms:
+            return Affine._collect(self.terms + other.terms, constant)
+        return Affine(self.terms or other.terms, constant)
 
     def __neg__(self) -> Affine:
         return self * -1
@@ -66,7 +69,8 @@ class Affine:
         return self + -Affine.of(other)
 
     def __mul__(self, factor: int) -> Affine:
-        return Affine._collect(((s, f * factor) for s, f in self.terms), self.constant * factor)
+        terms = tuple([(s, f * factor) for s, f in self.terms]) if factor else ()
+        return Affine(terms, self.constant * factor)
 
     def substitute(self, values: Mapping[str, Affine]) -> Affine:
         """Replace symbols by affine forms."""

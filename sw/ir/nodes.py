@@ -85,10 +85,10 @@ class Node:
         """The only or the first result."""
         return self.results[0]
 
-    @property
+    @functools.cached_property
     def values(self) -> tuple[Value, ...]:
         """Operands that are values."""
-        return tuple(each for each in self.operands if isinstance(each, Value))
+        return tuple([each for each in self.operands if isinstance(each, Value)])
 
     @functools.cached_property
     def symbols(self) -> frozenset[str]:

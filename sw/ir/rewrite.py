@@ -25,7 +25,8 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
     """Iterate over nodes and the nodes inside them, outer before inner."""
     for node in nodes:
         yield node
-        yield from walk(node.body)
+        if node.body:
+            yield from walk(node.body)
 
 
 def used(node: Node) -> Iterator[Value]:

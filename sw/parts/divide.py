@@ -152,8 +152,8 @@ def _moved(argument: Argument, places: Mapping[str, Argument]) -> Argument:
 
 def _refusal_of_points(program: Program, serves: Serves) -> BadInputError | None:
     """Why no image computes one iteration of the loops over points; None if launches are not it."""
-    part = peeled(program, {each.name: each for each in arrays_of(program)})
-    return serves(part.program, part.arrays) if part else None
+    parts = _peeled(program)
+    return serves(parts[-1].program, parts[-1].arrays) if parts else None
 
 
 def _require_few_stores(program: Program) -> None:
@@ -266,8 +266,7 @@ class _Divider:
 
     def _part(self, program: Program) -> Part | None:
         """A program as a part, with the rows of all points together if that is served."""
-        parts = (_peeled(program, rows) for rows in (True, False))
-        return next((each for each in parts if each and self._served(each)), None)
+        return next((each for each in _peeled(program) if self._served(each)), None)
 
     def _served(self, part: Part) -> bool:
         key = (part.program, part.arrays)
@@ -368,6 +367,6 @@ class _Divider:
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
-def _peeled(program: Program, rows: bool) -> Part | None:
+def _peeled(program: Program) -> tuple[Part, ...]:
     """A slice without loops over points; a second division of the program has most of the same."""
-    return peeled(program, {each.name: each for each in arrays_of(program)}, rows=rows)
+    return peeled(program, {each.name: each for each in arrays_of(program)})

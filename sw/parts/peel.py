@@ -24,12 +24,12 @@ from sw.parts.joined_rows import joined_rows, row_loop
 from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
-from sw.passes.simplify import simplify
+from sw.passes.simplify import simplified
 
 __all__ = ["peeled"]
 
 
-def peeled(program: Program, arrays: Mapping[str, ArraySpec], *, rows: bool = False) -> Part | None:
+def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...]:
     """The program of one iteration of the loops over points, and its launches.
 
     Parameters
@@ -38,15 +38,14 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec], *, rows: bool = Fa
         After `simplify`.
     arrays : mapping of str to ArraySpec
         Layout of the arrays that its tensors are.
-    rows : bool
-        Whether the rows of all points of the innermost loop are those of one iteration.
 
     Returns
     -------
-    Part or None
-        None if rows of points are asked for and do not follow one another; if loops over points are
-        side by side or carry tiles that are no sum of one product; if a slice is no matrix or
-        vector with adjacent elements in a row, or begins at no multiple of `BASE_ALIGNMENT`.
+    tuple of Part
+        The rows of all points of the innermost loop as those of one iteration, if they follow one
+        another; then each point by itself. Empty if loops over points are side by side or carry
+        tiles that are no sum of one product; if a slice is no matrix or vector with adjacent
+        elements in a row, or begins at no multiple of `BASE_ALIGNMENT`.
     """
     points: list[ir.Loop] = []
     joined: dict[str, JoinedLoad] = {}
@@ -54,15 +53,24 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec], *, rows: bool = Fa
         nodes = _without_points(program.nodes, (), points, joined)
         slices = _Slices(program, arrays, nodes, points, joined)
         nodes = slices.block(nodes)
-        if rows:
-            nodes = slices.of_all_points(nodes, points)
-            points.pop()
     except _NoSliceError:
-        return None
+        return ()
+    each_point = _part(program, nodes, slices.made, points)
+    together = slices.of_all_points(nodes, points)
+    if together is None:
+        return (each_point,)
+    longer, made = together
+    return _part(program, longer, made, points[:-1]), each_point
+
+
+def _part(
+    program: Program, nodes: tuple[ir.Node, ...], made: Sequence[_Slice], points: Sequence[ir.Loop]
+) -> Part:
+    """The part whose iteration accesses some slices, launched for each of some points."""
     order = [each.name for each in program.tensors]
-    made = sorted(slices.made, key=lambda each: order.index(each.array))
+    made = sorted(made, key=lambda each: order.index(each.array))
     whole = dataclasses.replace(program, tensors=tuple(each.tensor for each in made), nodes=nodes)
-    whole = dataclasses.replace(simplify(whole), passes=program.passes)
+    whole = dataclasses.replace(whole, nodes=simplified(whole))
     return Part(whole, tuple(each.spec for each in made), _launches(points, made))
 
 
@@ -120,11 +128,11 @@ class _Slice:
     tensor: Tensor
     spec: ArraySpec
 
-    def of_points(self, loop: ir.Loop) -> _Slice:
+    def of_points(self, loop: ir.Loop) -> _Slice | None:
         """The slice with the rows of all iterations of a loop, if they follow one another."""
         dims = self.tensor.type.dims
         if len(dims) != 2 or self.strides[loop.index] != self.spec.pitch * dims[0].size:
-            raise _NoSliceError
+            return None
         rows = Dim(dims[0].name, dims[0].size * loop.extent)
         kind = dataclasses.replace(self.tensor.type, dims=(rows, dims[1]))
         spec = dataclasses.replace(self.spec, shape=kind.shape)
@@ -153,21 +161,21 @@ class _Slices:
 
     def of_all_points(
         self, nodes: tuple[ir.Node, ...], points: Sequence[ir.Loop]
-    ) -> tuple[ir.Node, ...]:
-        """The nodes, and the slices made, for the rows of all points of the innermost loop."""
+    ) -> tuple[tuple[ir.Node, ...], list[_Slice]] | None:
+        """Nodes and slices for the rows of all points of the innermost loop, if they follow."""
         loop = row_loop(nodes) if points else None
         if loop is None:
-            raise _NoSliceError
+            return None
         last = points[-1]
         moved = {each.tensor.name for each in self.made if each.strides[last.index]}
-        beside = any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes)
-        longer = None if beside else joined_rows(loop, last.extent, moved)
-        if longer is None:
-            raise _NoSliceError
-        self.made = [
-            each.of_points(last) if each.tensor.name in moved else each for each in self.made
-        ]
-        return tuple(longer if each is loop else each for each in nodes)
+        if any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes):
+            return None
+        longer = joined_rows(loop, last.extent, moved)
+        made = [each.of_points(last) if each.tensor.name in moved else each for each in self.made]
+        whole = [each for each in made if each is not None]
+        if longer is None or len(whole) < len(made):
+            return None
+        return tuple(longer if each is loop else each for each in nodes), whole
 
     def _node(self, node: ir.Node) -> ir.Node:
         if isinstance(node, ir.Loop):

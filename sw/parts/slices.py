@@ -265,10 +265,11 @@ def _loops_in_use(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
     found: list[ir.Node] = []
     for node in nodes:
         if isinstance(node, ir.Loop):
-            node = node.replace(nodes=_loops_in_use(node.body))
+            body = _loops_in_use(node.body)
+            node = node if body is node.body else node.replace(nodes=body)
             idle = not node.carries and node.until is None
             if idle and node.index not in node.symbols:
                 found.extend(node.body)
                 continue
         found.append(node)
-    return tuple(found)
+    return same_nodes(nodes, found)

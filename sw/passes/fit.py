@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
-from hw.numeric.division import ceil_div
 from sw.epilogue.collector import Collector, result_writers
 from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, side_loads
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack, require_room
-from sw.passes.plan import Plan, spread
+from sw.passes.plan import Plan
+from sw.search.operand_agcus import a_shares, b_shares, operand_agcus
 
 __all__ = [
     "Fit",
-    "a_shares",
-    "b_shares",
     "column_parts",
     "fit",
     "needed_buffers",
@@ -160,46 +158,6 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
                 yield collectors, b_parts, a_parts, agcus
 
 
-def a_shares(plan: Plan) -> int:
-    """Most AGCUs that may load A: not all where inputs beside the sums need streams, too.
-
-    Of two, one is left to B, unless the busier one has fewer bytes to load with half of A.
-    """
-    agcus, inputs = plan.config.agcu.count, plan.side_inputs
-    if not inputs:
-        return agcus
-    if plan.one_operand or inputs >= agcus or (agcus == 2 and not _a_divided(plan)):
-        return max(1, agcus // 2)
-    return agcus
-
-
-def _a_divided(plan: Plan) -> bool:
-    """Whether A is better loaded by two AGCUs than by one of them, beside a product's inputs.
-
-    A tile then comes at the one port where B does not, instead of at both.
-    """
-    product = plan.product
-    assert product.epilogue is not None
-    tiles = product.epilogue.formats(product.epilogue.tiles)
-    beside = product.m * product.n * sum(each.bits for each in tiles) // 8
-    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
-    a = panels * plan.row_par * plan.a_slabs * plan.a_bytes
-    b = plan.b_windows * plan.b_slabs * plan.b_bytes
-    return a / 2 + max(b, beside) < max(a, b) + beside / 2
-
-
-def b_shares(plan: Plan) -> tuple[int, ...]:
-    """Numbers of AGCUs that may load B, the better one first.
-
-    Where A is fetched for each pass, B comes by an AGCU of its own, if there is one. The B of a
-    turned product is small. If two engines read B, both report a freed slot to the one AGCU.
-    """
-    if plan.product.turned or plan.side_inputs or plan.b_split:
-        return (1,)
-    own = 1 < plan.row_par < plan.config.agcu.count and not plan.resident
-    return (1, 2) if own else (2, 1)
-
-
 def _b_shared(plan: Plan) -> bool:
     """Whether two AGCUs can share the slots of B."""
     return plan.b_slot.halves(plan.product.n, plan.product.adjacent)
@@ -311,16 +269,6 @@ def needed_buffers(
     ]
 
 
-def _shares(plan: Plan, a_parts: int, agcus: int) -> tuple[tuple[int, int, int], ...]:
-    """AGCUs that load A, each with its first row group and number of groups."""
-    if a_parts == 2:
-        return (0, 0, 1), (1, 0, 1)
-    # A single track carries the A stream of even AGCUs and the B stream of odd ones.
-    loading = range(0, agcus, 2 if plan.one_operand else 1)
-    groups = spread(plan.row_par, len(loading))
-    return tuple((agcu, *each) for agcu, each in zip(loading, groups))
-
-
 def _require_credits(slots: int) -> None:
     """Refuse more free slots of a load stream than its credits can count."""
     if slots > MAX_CREDITS:
@@ -339,19 +287,8 @@ def _try(
     a_parts: int,
     a_agcus: int,
 ) -> Fit:
-    agcus = plan.config.agcu.count
     collectors, parts = result_writers(plan, collect), pieces(plan, named)
-    own = a_agcus - b_parts
-    if own and not plan.side_inputs and not plan.one_operand:
-        # A leaves the AGCUs of B to it if none of the others then loads more groups.
-        most = [ceil_div(plan.row_par, each) for each in (own, a_agcus)]
-        a_agcus = own if most[0] == most[1] else a_agcus
-    shares = _shares(plan, a_parts, a_agcus)
-    b_agcus = tuple(agcus - 1 - number for number in range(b_parts))
-    if agcus == 2 and not plan.side_inputs:
-        b_agcus = (0, 1)[:b_parts]
-    if plan.one_operand:
-        b_agcus = ((agcus - 2) | 1,)
+    shares, b_agcus = operand_agcus(plan, b_parts, a_parts, a_agcus)
     # Most plans with a long chain are refused here.
     require_epilogue(plan, collectors, parts)
     buffers = needed_buffers(plan, named, collectors, b_parts, a_parts, parts)

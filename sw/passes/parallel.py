@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.division import ceil_div
-from sw.cost import SLACK, least, predict, rough
+from sw.cost import predict
 from sw.epilogue.side_loads import require_chain, require_streams
 from sw.fabric.merges import MERGED
 from sw.passes.field_limits import Unfit, require_fields, require_units
@@ -22,13 +22,16 @@ from sw.passes.stage import Product
 from sw.search.best_first import BestFirst
 from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints
+from sw.search.rough_cost import SLACK, least, rough
 
 __all__ = ["Timed", "estimate", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
-_FINALISTS = 80
+_FINALISTS = 60
 #: Plans simulated for a quick estimate.
 _QUICK = 8
+#: Searches that are remembered.
+_SEARCHES = 16
 #: Most PCU grids that are returned.
 _GRIDS = 3
 #: Plans about as good as the best take at most this much longer by the cost model.
@@ -73,7 +76,7 @@ def parallel(
     BadInputError
         If no plan fits; the message names what is needed and what there is.
     """
-    search = _Search(product, config, constraints)
+    search = _search(_Case(product, config, constraints))
     found: list[_Candidate] = []
     for number, (plan, places) in enumerate(itertools.islice(search.fitting(), _FINALISTS)):
         cycles = predict(plan, places) + plan.grid_cycles / SLACK
@@ -99,7 +102,7 @@ def require_fit(product: Product, config: ChipConfig, constraints: Constraints) 
         As `parallel` does.
     """
     if not _fits(product, config, constraints):
-        next(_Search(product, config, constraints).fitting())
+        next(_search(_Case(product, config, constraints)).fitting())
 
 
 def _fits(product: Product, config: ChipConfig, constraints: Constraints) -> bool:
@@ -133,24 +136,26 @@ def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> 
     BadInputError
         As `parallel` does.
     """
-    plans = _Search(product, config, constraints).fitting()
+    plans = _search(_Case(product, config, constraints)).fitting()
     return min(predict(plan, places) for plan, places in itertools.islice(plans, _QUICK))
 
 
 def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
-    close: dict[str, _Candidate] = {}
+    close: dict[tuple[float, str], _Candidate] = {}
     work = 0.0
     for each in found:
         cycles, _, plan, _ = each
-        # Where memory has time to spare, streaming A costs nothing and gains nothing.
-        text = dataclasses.replace(plan, resident=True).describe()
-        if text in close:
+        # Where memory has time to spare, streaming A costs nothing and gains nothing, and slabs of
+        # other lengths neither.
+        alike = dataclasses.replace(plan, resident=True, a_slab=1, b_slab=1)
+        key = cycles, alike.describe()
+        if key in close:
             continue
         work += cycles * plan.row_par * plan.col_par + _PACKET_WORK * plan.lane_packets
         if cycles > _CLOSE * found[0][0] or work > _TIMED_WORK or len(close) == _TIMED_PLANS:
             break
-        close[text] = each
+        close[key] = each
     if len(close) < 2:
         return found
     runs = {each[1]: timed(*each[2:]) for each in close.values()}
@@ -171,6 +176,25 @@ def _nearer(one: Unfit | None, other: Unfit) -> Unfit:
     return one if one and one.rule == other.rule and one.value <= other.value else other
 
 
+@dataclasses.dataclass(frozen=True)
+class _Case:
+    """All that the plans of a product depend on."""
+
+    product: Product
+    config: ChipConfig
+    constraints: Constraints
+
+    def __hash__(self) -> int:
+        product = self.product
+        return hash((product.kernel, product.m, product.n, product.k, self.config))
+
+
+@functools.lru_cache(maxsize=_SEARCHES)
+def _search(case: _Case) -> _Search:
+    """The search of a case: an estimate and the choice of a plan share it."""
+    return _Search(case.product, case.config, case.constraints)
+
+
 class _Search:
     """The plans of a product, best estimate first, as far as they are asked for.
 
@@ -186,7 +210,10 @@ class _Search:
         self._tried = 0
         #: Refusals: of results and loops, by the number of the plan, before those of buffers.
         self._refused: list[tuple[bool, int, Unfit]] = []
+        #: Plans drawn so far, those that fit, and how many of the drawn were looked at for that.
         self._taken: list[Plan] = []
+        self._fitting: list[tuple[Plan, Fit]] = []
+        self._looked = 0
         groups = plans_of(product, config, constraints)
         if product.m <= 2 * fewest_rows(config) and product.turns:
             # Weights for few rows take longer to load than to use.
@@ -239,17 +266,12 @@ class _Search:
         BadInputError
             If none fits; the message names what is needed and what there is.
         """
-        fits = False
-        for plan in self._plans:
-            self._taken.append(plan)
-            try:
-                places = fit(plan, _slots(plan, self._constraints))
-            except Unfit as error:
-                self._refuse(plan, error, len(self._taken), buffers=True)
-                continue
-            fits = True
-            yield plan, places
-        if not fits:
+        number = 0
+        while number < len(self._fitting) or self._look():
+            if number < len(self._fitting):
+                yield self._fitting[number]
+                number += 1
+        if not self._fitting:
             refused = sorted(self._refused, key=lambda each: each[:2])
             problem = functools.reduce(_nearer, (error for *_, error in refused), None)
             if problem is None:
@@ -261,6 +283,20 @@ class _Search:
                 value=problem.value,
                 rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
             )
+
+    def _look(self) -> bool:
+        """Look whether one plan more fits; False if there is none."""
+        if self._looked == len(self._taken):
+            self._taken += itertools.islice(self._plans, 1)
+        if self._looked == len(self._taken):
+            return False
+        plan = self._taken[self._looked]
+        self._looked += 1
+        try:
+            self._fitting.append((plan, fit(plan, _slots(plan, self._constraints))))
+        except Unfit as error:
+            self._refuse(plan, error, self._looked, buffers=True)
+        return True
 
 
 def _smaller(

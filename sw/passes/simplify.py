@@ -16,22 +16,27 @@ from sw.ir.rewrite import same_nodes, walk
 from sw.ir.types import Role, TokenType
 from sw.ir.verify import verify
 
-__all__ = ["live", "simplify"]
+__all__ = ["live", "simplified", "simplify"]
 
-_PURE = (
+_PURE = {
     *(ir.Load, ir.Gather, ir.Matmul, ir.Map, ir.Reduce, ir.Full, ir.Iota, ir.Cast),
     *(ir.Split, ir.Join, ir.Take, ir.Transpose, ir.Mask, ir.Buffer, ir.Powers, ir.Rescale),
-)
+}
 
 
 def simplify(program: Program) -> Program:
     """Simplify a program."""
+    return verify(program.after("simplify", simplified(program)))
+
+
+def simplified(program: Program) -> tuple[ir.Node, ...]:
+    """The simplified nodes of a program."""
     read_only = {each.name for each in program.tensors if each.type.role is Role.IN}
     nodes = _Replacer(read_only).block(program.nodes, {})
     nodes = _hoist_all(nodes, read_only)
     # Loads that left different loops may have become equal.
     nodes = _Replacer(read_only).block(nodes, {})
-    return verify(program.after("simplify", live(nodes)))
+    return live(nodes)
 
 
 def live(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
@@ -41,7 +46,7 @@ def live(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
 
 def _fixed(node: ir.Node, read_only: set[str]) -> bool:
     """Return whether a node has the same result at any point where its operands are defined."""
-    if not isinstance(node, _PURE) or any(isinstance(each.type, TokenType) for each in node.values):
+    if type(node) not in _PURE or any(isinstance(each.type, TokenType) for each in node.values):
         return False
     view = getattr(node, "view", None)
     return view is None or view.tensor in read_only
@@ -151,9 +156,10 @@ def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node
                     found.append(each)
                 else:
                     stay.append(each)
-            node = node.replace(nodes=tuple(stay))
+            body = same_nodes(node.body, stay)
+            node = node if body is node.body else node.replace(nodes=body)
         found.append(node)
-    return tuple(found)
+    return same_nodes(nodes, found)
 
 
 def _needed(nodes: tuple[ir.Node, ...]) -> set[str]:
@@ -167,7 +173,7 @@ def _needed(nodes: tuple[ir.Node, ...]) -> set[str]:
             ):
                 makers[carry.name] = (start, last)
                 makers[result.name] = (carry,)
-        elif isinstance(node, _PURE):
+        elif type(node) in _PURE:
             for each in node.results:
                 makers[each.name] = node.operands
         else:
@@ -198,7 +204,7 @@ def _live(nodes: tuple[ir.Node, ...], needed: set[str]) -> tuple[ir.Node, ...]:
                 )
             if not node.body and not node.results:
                 continue
-        elif isinstance(node, _PURE) and needed.isdisjoint([each.name for each in node.results]):
+        elif type(node) in _PURE and needed.isdisjoint([each.name for each in node.results]):
             continue
         found.append(node)
     return same_nodes(nodes, found)

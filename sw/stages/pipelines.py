@@ -133,7 +133,7 @@ def _joined_pipelines(
     best: list[Pipeline] = []
     others: list[Iterator[Pipeline | Unfit]] = []
     for chain in balanced_codes(codes, region.outputs, config):
-        candidates = element_pipelines(region, chain, arrays, config)
+        candidates = element_pipelines(region, chain, arrays, config, in_order=in_order)
         if not in_order:
             yield from candidates
             continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
@@ -25,7 +25,7 @@ from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.search.best_first import BestFirst
 from sw.stages.elements.element_blocks import SLOTS, block_cycles, element_blocks, least_cycles
-from sw.stages.grids import Grid, grids, opened
+from sw.stages.grids import Grid, grids
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -34,7 +34,12 @@ __all__ = ["element_pipelines"]
 
 
 def element_pipelines(
-    region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
+    region: Region,
+    codes: tuple[LaneCode, ...],
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    *,
+    in_order: bool,
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines for a region without reductions, by their estimated cycles.
 
@@ -46,6 +51,8 @@ def element_pipelines(
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
+    in_order : bool
+        Whether the order matters: else those of few PCUs come first.
 
     Yields
     ------
@@ -53,46 +60,77 @@ def element_pipelines(
         Why a choice does not fit, behind those that fit.
     """
     problems: dict[int, Unfit] = {}
-
-    def build(grid: Grid) -> Pipeline:
-        return _Builder(region, codes, arrays, config, grid.lines, grid.copies).pipeline()
-
     try:
         choices = grids(config, len(codes), 2 * MERGED)
     except Unfit as problem:
         yield problem
         return
-    yield from BestFirst(
-        (
-            least_cycles(region, codes, config, each),
-            number,
-            functools.partial(opened, number, functools.partial(build, each), problems),
+
+    def begun(number: int) -> Iterator[tuple[float, int, _Builder]]:
+        try:
+            builder = _Builder(region, codes, arrays, config, choices[number], number)
+            yield builder.cycles, number, builder
+        except Unfit as problem:
+            problems[number] = problem
+
+    builders: Iterable[_Builder]
+    if in_order:
+        builders = BestFirst(
+            (least_cycles(region, codes, config, each), number, functools.partial(begun, number))
+            for number, each in enumerate(choices)
         )
-        for number, each in enumerate(choices)
-    )
+    else:
+        numbers = reversed(range(len(choices)))
+        builders = (each for number in numbers for *_, each in begun(number))
+    for builder in builders:
+        try:
+            pipeline = builder.pipeline()
+        except Unfit as problem:
+            problems[builder.number] = problem
+        else:
+            yield pipeline
     yield from (problems[number] for number in sorted(problems))
 
 
 class _Builder:
+    """Puts a pipeline of element math together.
+
+    Parameters
+    ----------
+    region, codes, arrays, config
+        As of `element_pipelines`.
+    grid : Grid
+        Of at most so many lines.
+    number : int
+        Of the choice.
+
+    Raises
+    ------
+    Unfit
+        If no blocks fit.
+    """
+
     def __init__(
         self,
         region: Region,
         codes: tuple[LaneCode, ...],
         arrays: tuple[ArraySpec, ...],
         config: ChipConfig,
-        lines: int,
-        copies: int,
+        grid: Grid,
+        number: int,
     ) -> None:
-        self.region, self.codes = region, codes
+        self.region, self.codes, self.number = region, codes, number
         self.parts = PipelineParts(config)
-        self.copies = copies
-        self.blocks = element_blocks(region, codes, arrays, config, lines, copies)
+        self.copies = grid.copies
+        self.blocks = element_blocks(region, codes, arrays, config, grid.lines, grid.copies)
         self.lines = self.blocks.lines
         results = len(region.outputs)
         if results > 1 and self.lines * results > config.agcu.count:
             # Those that share one take turns, and no buffer holds what waits.
             rule = f"be at most {config.agcu.count}, an AGCU each"
             raise unfit("Store streams of results without a buffer", rule, self.lines * results)
+        #: Estimate, as of `Pipeline`.
+        self.cycles = block_cycles(self.blocks, region, codes, config, self.copies)
 
     def pipeline(self) -> Pipeline:
         blocks = self.blocks
@@ -112,8 +150,7 @@ class _Builder:
             blocks.rows,
             blocks.columns,
         )
-        cycles = block_cycles(blocks, self.region, self.codes, self.parts.config, self.copies)
-        return dataclasses.replace(whole, cycles=cycles)
+        return dataclasses.replace(whole, cycles=self.cycles)
 
     def _boxes(self, line: int, tensor: str) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
         """Descriptor and launch argument of a line's blocks, and the loops over them."""

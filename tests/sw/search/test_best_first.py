@@ -8,10 +8,10 @@ import pytest
 
 from hw.arch.config import AgcuConfig, ChipConfig, named
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sw.cost import least, rough
 from sw.search.best_first import BestFirst
 from sw.search.candidates import plans_of
 from sw.search.constraints import Constraints
+from sw.search.rough_cost import least, rough
 from tests.sw.passes.test_units import product
 
 _CHIPS = {**named, "four AGCUs": ChipConfig(rows=8, columns=8, agcu=AgcuConfig(count=4))}
