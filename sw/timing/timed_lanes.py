@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hw.arch.lanes.lane_phase import LanePhase
-from hw.arch.lanes.lane_room import ROUND_TRIP
+from hw.arch.lanes.lane_room import ACTIVATION_ROOM, ROUND_TRIP
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource
 from hw.numeric.division import ceil_div
 from sw.prove.lane_actors import LaneUnit
@@ -34,6 +34,7 @@ class TimedLaneUnit(Producer, LaneUnit):
 
     #: Groups of a unit: as many elements as a vector has words.
     groups = 1.0
+    buffered = ACTIVATION_ROOM
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -15,6 +15,9 @@ from sw.timing.flow import Flow, Run
 
 #: Depth of the buffer at every input of a switch.
 _ENTRIES = 2
+#: Payloads that move together where one consumer holds up the others: when the next ones find room
+#: depends on when it has taken these.
+_TOGETHER = 2
 
 #: What is told of a move: the name of who moves, its cycles, the cycles just before in which it
 #: waited for room, and the number of the slot's turn or of the box, or -1.
@@ -87,6 +90,8 @@ class Clocked:
     """A part with cycles: the first one in which it may move again."""
 
     free: float = 0.0
+    #: Vectors of a packet that wait for it, if it takes them more slowly than they come.
+    buffered = 1 << 62
 
     def when(self) -> float:
         """Earliest cycle of its next move, as far as known."""
@@ -151,6 +156,8 @@ class TimedChannel(Channel):
         self._forks: list[list[tuple[_Fork, int]]] = []
         #: Cycles for which the last payloads waited for room.
         self.late = 0.0
+        #: Most payloads that move together.
+        self._together = 1 << 62
 
     def attach(self, consumer: Consumer, room: int) -> None:
         super().attach(consumer, room)
@@ -174,6 +181,8 @@ class TimedChannel(Channel):
             room = _ENTRIES * len(way) + self.entries
             end.flow = Flow(delay + len(way), stages, room)
             self.flows.append(end.flow)
+        if len(taps) > 1 and any(end.holds_up for end in ends):
+            self._together = _TOGETHER
         forks: dict[Way, _Fork] = {}
         for depth in range(1, max(map(len, ways), default=0) + 1):
             for way in {way[:depth] for way in ways if len(way) >= depth}:
@@ -201,6 +210,9 @@ class TimedChannel(Channel):
             if at > found:
                 found = at
         return found
+
+    def room(self) -> int:
+        return min(super().room(), self._together)
 
     def push(self, count: int) -> None:
         producer: Any = self.producer
@@ -242,6 +254,8 @@ class TimedConsumer:
     """A consumer of payloads that have cycles."""
 
     flow: Flow
+    #: Whether it may keep payloads from the other consumers of its channel for long.
+    holds_up = False
 
     def ready(self, ahead: int) -> float:
         """Cycle in which it can take one of the next payloads, as far as known."""
@@ -261,6 +275,9 @@ class TimedPort(TimedConsumer, Port):
         self.depth = entries
         #: Cycles from the entry of a payload until the core can take it.
         self.passage = 0
+        if self._modulus > 1:
+            timed: Any = core
+            self.holds_up = max(self._lengths, default=0) > timed.buffered
 
     def ready(self, ahead: int) -> float:
         if not self._accepts():

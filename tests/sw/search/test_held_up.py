@@ -49,7 +49,7 @@ CASES = {
         *(False, "behind"),
     ),
     "gated 256, small": (gated_mlp, GATED, named["small"], False, "behind"),
-    "linear, long, large": (linear_gelu, LONG, named["large"], False, "behind"),
+    "linear, long, large": (linear_gelu, LONG, named["large"], False, None),
     "linear, small": (linear_gelu, LINEAR, named["small"], False, "behind"),
     "linear, mesh": (linear_gelu, LINEAR, MESH, False, "behind"),
     "linear, few rows": (linear_gelu, FEW, named["small"], True, "apart"),
