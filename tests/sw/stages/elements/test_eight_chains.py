@@ -61,6 +61,15 @@ def test_equal_on_the_rtl_in_the_predicted_cycles(only_many, kernel, dtype):
     require_predicted(kernel, "small", (70, 90), dtype, seed=3)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("copies", [8, 5, 6, 7])
+def test_packets_longer_than_the_fifo_of_a_pcu_take_the_predicted_cycles(copies, monkeypatch):
+    """While one PCU takes its vectors, no packet reaches the others."""
+    kept = 1, copies
+    only_grids(monkeypatch, element_pipeline, lambda each: (each.lines, each.copies) == kept)
+    require_predicted(silu, "small", (100, 300), fp32, seed=3)
+
+
 @pytest.mark.parametrize(
     ("kernel", "config", "chains"), [(silu, ONE, 6), (silu, TWO, 16), (silu, named["large"], 9)]
 )
