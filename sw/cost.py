@@ -174,9 +174,9 @@ def shares(
         c_box = plan.result_lanes, plan.rows * stored // plan.result_lanes, product.n
     else:
         c_box = _box(plan, stored)
-    # Whole packets are merged one after the other, at two inputs if there are more than one takes.
+    # Whole packets are merged one after the other.
     own: float = plan.held_rows * plan.drain_cycles
-    merged = ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
+    merged = _merged(plan, rows, columns)
     if not plan.cut:
         own *= merged
     if product.epilogue is not None and product.epilogue.chain:
@@ -195,6 +195,19 @@ def shares(
         results=max(own, rows * columns * plan.result_vectors),
         side=_side_cycles(plan),
     )
+
+
+def _merged(plan: Plan, groups: int, columns: int) -> int:
+    """PCUs at the busier input of a result writer, between whose inputs they are divided."""
+    if plan.c_split:
+        return groups * ceil_div(columns, 2)
+    if groups * columns <= MERGED:
+        return groups * columns
+    if groups > 1:
+        return ceil_div(groups, 2) * columns
+    # Each input has whole vectors of columns.
+    whole = max(1, plan.result_lanes // plan.config.grid_columns)
+    return ceil_div(ceil_div(columns, whole), 2) * whole
 
 
 def _box(plan: Plan, columns: int) -> tuple[int, int, int]:
