@@ -14,6 +14,9 @@ __all__ = ["SLACK", "least", "rough"]
 #: A plan is charged this part of the time in which its grid is busy: of two plans that memory
 #: bounds alike, the grid that is less busy catches up after a wait.
 SLACK = 16
+#: A plan is charged this part of its first slabs: of two plans alike, slots of the one with shorter
+#: slabs are free earlier.
+_LONGER = 1 / 1024
 #: A bound is smaller by this factor, which is more than sums of other parts differ by rounding.
 _BELOW = 1 - 1e-9
 
@@ -35,7 +38,7 @@ def rough(plan: Plan) -> float:
     # are some of all loads.
     a, b = share.groups * share.a, share.b
     first = max(share.at_port(plan.a_slabs * a, plan.b_slabs * b) - plan.together * single_pass, 0)
-    begin = max(share.at_port(a, b), share.a_writes)
+    begin = max(share.at_port(a, b), share.a_writes) + _LONGER * (a + b)
     end = last_cycles(plan, share, pieces(plan, {}))
     loads = load_cycles(plan, share)
     return max(max(compute, stores) + first, loads) + begin + end + plan.grid_cycles / SLACK
