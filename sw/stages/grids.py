@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from hw.arch.config import ChipConfig
 from hw.numeric.division import ceil_div
@@ -14,6 +14,14 @@ from sw.stages.pipeline import Pipeline
 __all__ = ["Grid", "grids", "on_grids", "on_lines", "opened"]
 
 Choice = TypeVar("Choice")
+
+
+class _Estimated(Protocol):
+    @property
+    def cycles(self) -> float: ...
+
+
+Estimated = TypeVar("Estimated", bound=_Estimated)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,8 +134,8 @@ def on_lines(config: ChipConfig, build: Callable[[int], Pipeline]) -> Iterator[P
 
 
 def opened(
-    number: int, build: Callable[[], Pipeline], problems: dict[int, Unfit], weight: float = 1.0
-) -> list[tuple[float, int, Pipeline]]:
+    number: int, build: Callable[[], Estimated], problems: dict[int, Unfit], weight: float = 1.0
+) -> list[tuple[float, int, Estimated]]:
     """Build a choice, as a group of `BestFirst`.
 
     Parameters
@@ -135,7 +143,7 @@ def opened(
     number : int
         Of the choice.
     build : callable
-        Function that returns its pipeline.
+        Function that returns its pipeline, or the builder of one, with the estimated cycles.
     problems : dict of int to Unfit
         Takes why the choice does not fit.
     weight : float
@@ -143,15 +151,15 @@ def opened(
 
     Returns
     -------
-    list of (float, int, Pipeline)
-        The pipeline with its weighted cycles; empty if it does not fit.
+    list of (float, int, object)
+        What was built, with its weighted cycles; empty if it does not fit.
     """
     try:
-        pipeline = build()
+        built = build()
     except Unfit as problem:
         problems[number] = problem
         return []
-    return [(weight * pipeline.cycles, number, pipeline)]
+    return [(weight * built.cycles, number, built)]
 
 
 def _tried(

@@ -25,7 +25,7 @@ from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.search.best_first import BestFirst
 from sw.stages.elements.element_blocks import SLOTS, block_cycles, element_blocks, least_cycles
-from sw.stages.grids import Grid, grids
+from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -66,12 +66,9 @@ def element_pipelines(
         yield problem
         return
 
-    def begun(number: int) -> Iterator[tuple[float, int, _Builder]]:
-        try:
-            builder = _Builder(region, codes, arrays, config, choices[number], number)
-            yield builder.cycles, number, builder
-        except Unfit as problem:
-            problems[number] = problem
+    def begun(number: int) -> list[tuple[float, int, _Builder]]:
+        build = functools.partial(_Builder, region, codes, arrays, config, choices[number], number)
+        return opened(number, build, problems)
 
     builders: Iterable[_Builder]
     if in_order:
