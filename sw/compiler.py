@@ -27,6 +27,7 @@ from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
+from sw.passes.parallel import forget_searches
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
@@ -81,6 +82,7 @@ def compile_kernel(
     BadInputError
         If the program breaks a rule, needs what hardware does not support yet, or does not fit.
     """
+    forget_searches()
     schedule = schedule or Schedule()
     whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
     whole, texts = _divided(whole)

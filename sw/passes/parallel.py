@@ -24,7 +24,7 @@ from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints
 from sw.search.rough_cost import SLACK, least, rough
 
-__all__ = ["Timed", "estimate", "parallel", "require_fit"]
+__all__ = ["Timed", "estimate", "forget_searches", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
@@ -193,6 +193,11 @@ class _Case:
 def _search(case: _Case) -> _Search:
     """The search of a case: an estimate and the choice of a plan share it."""
     return _Search(case.product, case.config, case.constraints)
+
+
+def forget_searches() -> None:
+    """Forget the searches of an earlier compilation, and the plans that they keep."""
+    _search.cache_clear()
 
 
 class _Search:
