@@ -1,10 +1,8 @@
 """Emission of the Verilog of a component: one definition per distinct module."""
 
-import contextlib
 import dataclasses
-import gc
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Elaboratable, ValueLike
@@ -16,6 +14,7 @@ from gen.source import portable_marks
 from gen.statements import add_checks, loop_over_zeros, start_every_block
 from gen.yosys import require_writer, run_passes, write_verilog
 from hw.emit.shared import Library, Shareable
+from hw.few_collections import few_collections
 
 __all__ = ["convert", "emit"]
 
@@ -34,17 +33,6 @@ _PROCESSES = (
 #: their operands. Verilog compares or multiplies two signed wires as signed, whatever the cell
 #: said, and yosys 0.70 declares them so.
 _SIGNED = re.compile(r"^( *wire [^\\\\$\n]*)\bsigned ", re.MULTILINE)
-
-
-@contextlib.contextmanager
-def _few_collections() -> Iterator[None]:
-    """Run the garbage collector rarely: elaboration makes millions of objects that stay."""
-    former = gc.get_threshold()
-    gc.set_threshold(1_000_000, *former[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*former)
 
 
 def _verilog(
@@ -101,7 +89,7 @@ def emit(component: Shareable, *, source: bool = False, about: About | None = No
     require_writer()
     library = Library(source=source)
     name = component.definition_name
-    with _few_collections():
+    with few_collections():
         library.define(component)
     rtlil_text = portable_marks("\n".join(library.definitions.values()))
     text, definitions = _verilog(rtlil_text, name, library.definitions, source=source)

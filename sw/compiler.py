@@ -13,6 +13,7 @@ from typing import Any
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
+from hw.few_collections import few_collections
 from hw.numeric.formats import Format, bf16
 from sw.array_spec import arrays_of
 from sw.compiled import Compiled
@@ -27,12 +28,12 @@ from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
-from sw.passes.parallel import forget_searches
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
+from sw.search.remembered import forget_searches
 from sw.softmax.recognition import has_powers
 
 __all__ = ["compile_kernel"]
@@ -41,6 +42,7 @@ __all__ = ["compile_kernel"]
 _APART = "lane programs of their own instead of behind products"
 
 
+@few_collections()
 def compile_kernel(
     kernel: Kernel,
     config: ChipConfig,

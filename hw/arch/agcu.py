@@ -92,10 +92,12 @@ def agcu_layout(token_ports: int) -> WordLayout:
     )
 
 
-def _nest_offsets(layout: WordLayout, stream: int) -> tuple[int, ...]:
+@functools.cache
+def _nest_offsets(token_ports: int, stream: int) -> tuple[int, ...]:
     """Bit at which each program of a stream's list begins in the AGCU's word."""
+    layout = agcu_layout(token_ports)
     nests = layout["issuers"].shape
-    within = stream * nests.elem_shape.size
+    within = stream * nests.elem_shape.bits
     rest = range(ISSUER_PROGRAMS - 1)
     return (
         layout["issuers"].offset + within,
@@ -246,7 +248,7 @@ class AgcuProgram(UnitProgram):
         }
         word = layout.pack(fields)
         descriptors = layout["descriptors"]
-        bits = layout["issuers"].shape.elem_shape.size
+        bits = layout["issuers"].shape.elem_shape.bits
         streams = (
             *enumerate(self.loads),
             *((AGCU_STREAMS + number, program) for number, program in enumerate(self.stores)),
@@ -254,7 +256,7 @@ class AgcuProgram(UnitProgram):
         for number, program in streams:
             if program is not None:
                 packed = program.pack(descriptors=AGCU_DESCRIPTORS, token_ports=token_ports)
-                for position, offset in enumerate(_nest_offsets(layout, number)):
+                for position, offset in enumerate(_nest_offsets(token_ports, number)):
                     word |= (packed >> position * bits & (1 << bits) - 1) << offset
         for number, (descriptor, _) in enumerate(self.descriptors):
             stored = int.from_bytes(descriptor.pack(), "little") & (
@@ -274,11 +276,11 @@ class AgcuProgram(UnitProgram):
         """
         layout = agcu_layout(token_ports)
         fields: Any = layout.unpack(word)
-        bits = layout["issuers"].shape.elem_shape.size
+        bits = layout["issuers"].shape.elem_shape.bits
         streams: list[IssuerProgram | None] = []
         for number in range(2 * AGCU_STREAMS):
             packed = 0
-            for position, offset in enumerate(_nest_offsets(layout, number)):
+            for position, offset in enumerate(_nest_offsets(token_ports, number)):
                 packed |= (word >> offset & (1 << bits) - 1) << position * bits
             streams.append(
                 IssuerProgram.unpack(packed, descriptors=AGCU_DESCRIPTORS, token_ports=token_ports)

@@ -301,7 +301,7 @@ class PcuProgram(UnitProgram):
         fields: Any = layout.unpack(word)
         softmax = program = None
         if lanes:
-            size = lane_layout(len(functions)).size
+            size = lane_layout(len(functions)).bits
             lane_bits = word >> layout["lanes"].offset & (1 << size) - 1
             softmax = SoftmaxProgram.unpack(word >> layout["softmax"].offset, lane_bits, functions)
             program = None if softmax else LaneProgram.unpack(lane_bits, functions)

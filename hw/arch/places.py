@@ -79,11 +79,11 @@ def row_segments(config: ChipConfig, row: int) -> list[tuple[UnitKind, int, int]
     The index is the tile's column or the AGCU's number; a row's AGCUs come after its tiles.
     """
     segments = [
-        (kind, column, tile_layout(config, kind).size)
+        (kind, column, tile_layout(config, kind).bits)
         for column in range(config.columns)
         for kind in [config.unit_at(row, column)]
     ]
-    bits = AGCU.layout(config).size
+    bits = AGCU.layout(config).as_shape().width
     return segments + [
         (AGCU, index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
     ]

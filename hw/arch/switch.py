@@ -192,17 +192,13 @@ class SwitchProgram:
 
     def pack(self) -> int:
         """Program word, laid out by ``switch_layout(ports)``."""
-        fields: dict[int | str, Any] = {"unit": []}
-        for output in self.ports.outputs:
-            sources = self.ports.sources(output)
-            turns = [
+        fields: dict[str, dict[int, Any]] = {}
+        for program in self.outputs:
+            sources = self.ports.sources(program.output)
+            fields.setdefault(_field(program.output), {})[_position(program.output)] = [
                 {"source": sources.index(turn.source), "packets": turn.packets}
-                for turn in self.rotation(output)
+                for turn in program.rotation
             ]
-            absent = self.ports.turns(output) - len(turns)
-            fields.setdefault(_field(output), []).append(
-                turns + absent * [{"source": 0, "packets": 0}]
-            )
         return switch_layout(self.ports).pack(fields)
 
     @classmethod
@@ -215,12 +211,14 @@ class SwitchProgram:
             If the word does not have the layout's width, or `pack` makes no such word.
         """
         layout = switch_layout(ports)
-        require_int("Switch configuration", word, 0, (1 << layout.size) - 1)
+        require_int("Switch configuration", word, 0, (1 << layout.bits) - 1)
         fields: Any = layout.unpack(word)
         programs = []
         for output in ports.outputs:
             sources = ports.sources(output)
             turns = fields[_field(output)][_position(output)]
+            if not turns.bits:
+                continue
             rotation: list[Turn] = []
             for index in range(ports.turns(output)):
                 source, packets = turns[index]["source"], turns[index]["packets"]

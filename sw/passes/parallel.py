@@ -22,16 +22,15 @@ from sw.passes.stage import Product
 from sw.search.best_first import BestFirst
 from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints
+from sw.search.remembered import Drawn, remembered
 from sw.search.rough_cost import SLACK, least, rough
 
-__all__ = ["Timed", "estimate", "forget_searches", "parallel", "require_fit"]
+__all__ = ["Timed", "estimate", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
 #: Plans simulated for a quick estimate.
 _QUICK = 8
-#: Searches that are remembered.
-_SEARCHES = 16
 #: Most PCU grids that are returned.
 _GRIDS = 3
 #: Plans about as good as the best take at most this much longer by the cost model.
@@ -78,7 +77,7 @@ def parallel(
     """
     search = _search(_Case(product, config, constraints))
     found: list[_Candidate] = []
-    for number, (plan, places) in enumerate(itertools.islice(search.fitting(), _FINALISTS)):
+    for number, (plan, places) in enumerate(itertools.islice(search.fitting, _FINALISTS)):
         cycles = predict(plan, places) + plan.grid_cycles / SLACK
         if plan.grouped:
             # Passes at once must gain more than runs that count as equal differ by.
@@ -90,7 +89,7 @@ def parallel(
         grid = (plan.row_par, plan.col_par, plan.product.turned, len(places.collectors))
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
-    yield from _smaller(search.every(), next(iter(best.values()))[0], constraints)
+    yield from _smaller(list(search.plans), next(iter(best.values()))[0], constraints)
 
 
 def require_fit(product: Product, config: ChipConfig, constraints: Constraints) -> None:
@@ -102,7 +101,7 @@ def require_fit(product: Product, config: ChipConfig, constraints: Constraints) 
         As `parallel` does.
     """
     if not _fits(product, config, constraints):
-        next(_search(_Case(product, config, constraints)).fitting())
+        next(iter(_search(_Case(product, config, constraints)).fitting))
 
 
 def _fits(product: Product, config: ChipConfig, constraints: Constraints) -> bool:
@@ -136,7 +135,7 @@ def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> 
     BadInputError
         As `parallel` does.
     """
-    plans = _search(_Case(product, config, constraints)).fitting()
+    plans = _search(_Case(product, config, constraints)).fitting
     return min(predict(plan, places) for plan, places in itertools.islice(plans, _QUICK))
 
 
@@ -189,15 +188,10 @@ class _Case:
         return hash((product.kernel, product.m, product.n, product.k, self.config))
 
 
-@functools.lru_cache(maxsize=_SEARCHES)
+@remembered
 def _search(case: _Case) -> _Search:
     """The search of a case: an estimate and the choice of a plan share it."""
     return _Search(case.product, case.config, case.constraints)
-
-
-def forget_searches() -> None:
-    """Forget the searches of an earlier compilation, and the plans that they keep."""
-    _search.cache_clear()
 
 
 class _Search:
@@ -215,16 +209,15 @@ class _Search:
         self._tried = 0
         #: Refusals: of results and loops, by the number of the plan, before those of buffers.
         self._refused: list[tuple[bool, int, Unfit]] = []
-        #: Plans drawn so far, those that fit, and how many of the drawn were looked at for that.
-        self._taken: list[Plan] = []
-        self._fitting: list[tuple[Plan, Fit]] = []
-        self._looked = 0
         groups = plans_of(product, config, constraints)
         if product.m <= 2 * fewest_rows(config) and product.turns:
             # Weights for few rows take longer to load than to use.
             turned = plans_of(product.turn(), config, constraints.turn())
             groups = itertools.chain(groups, turned)
-        self._plans = BestFirst(group for each in groups for group in self._groups(*each))
+        #: The plans whose loops fit their fields.
+        self.plans = Drawn(BestFirst(group for each in groups for group in self._groups(*each)))
+        #: Those that fit, with their buffers; a refusal if there is none.
+        self.fitting = Drawn(self._all_fitting())
 
     def _groups(self, first: Plan, slabs: Sequence[tuple[int, int]]) -> Iterator[_Group]:
         """Plans that differ in slabs alone, as `BestFirst` takes them."""
@@ -258,50 +251,32 @@ class _Search:
         if not plan.product.turned:
             self._refused.append((buffers, number, error))
 
-    def every(self) -> list[Plan]:
-        """All plans whose loops fit their fields, best estimate first."""
-        self._taken += self._plans
-        return self._taken
+    def _all_fitting(self) -> Iterator[tuple[Plan, Fit]]:
+        found = False
+        for number, plan in enumerate(self.plans):
+            try:
+                places = fit(plan, _slots(plan, self._constraints))
+            except Unfit as error:
+                self._refuse(plan, error, number, buffers=True)
+            else:
+                found = True
+                yield plan, places
+        if not found:
+            raise self._refusal()
 
-    def fitting(self) -> Iterator[tuple[Plan, Fit]]:
-        """The plans that fit, with their buffers, best estimate first.
-
-        Raises
-        ------
-        BadInputError
-            If none fits; the message names what is needed and what there is.
-        """
-        number = 0
-        while number < len(self._fitting) or self._look():
-            if number < len(self._fitting):
-                yield self._fitting[number]
-                number += 1
-        if not self._fitting:
-            refused = sorted(self._refused, key=lambda each: each[:2])
-            problem = functools.reduce(_nearer, (error for *_, error in refused), None)
-            if problem is None:
-                raise no_plan(self._product, self._config)
-            raise BadInputError(
-                f"`{self._product.kernel}` must fit the chip; {problem}",
-                kind="does-not-fit",
-                where=self._product.kernel,
-                value=problem.value,
-                rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
-            )
-
-    def _look(self) -> bool:
-        """Look whether one plan more fits; False if there is none."""
-        if self._looked == len(self._taken):
-            self._taken += itertools.islice(self._plans, 1)
-        if self._looked == len(self._taken):
-            return False
-        plan = self._taken[self._looked]
-        self._looked += 1
-        try:
-            self._fitting.append((plan, fit(plan, _slots(plan, self._constraints))))
-        except Unfit as error:
-            self._refuse(plan, error, self._looked, buffers=True)
-        return True
+    def _refusal(self) -> BadInputError:
+        """Why none fits; the message names what is needed and what there is."""
+        refused = sorted(self._refused, key=lambda each: each[:2])
+        problem = functools.reduce(_nearer, (error for *_, error in refused), None)
+        if problem is None:
+            return no_plan(self._product, self._config)
+        return BadInputError(
+            f"`{self._product.kernel}` must fit the chip; {problem}",
+            kind="does-not-fit",
+            where=self._product.kernel,
+            value=problem.value,
+            rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
+        )
 
 
 def _smaller(

@@ -20,6 +20,7 @@ from sw.passes.stage import Product, stage
 from sw.prologue.computed_pipeline import computed_pipelines
 from sw.prologue.computed_product import ComputedProduct, computed_product_of, has_computed
 from sw.search.constraints import Constraints
+from sw.search.remembered import Drawn, remembered
 from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.pipelines import pipelines
@@ -33,6 +34,7 @@ __all__ = ["pipelines_of", "recognised"]
 _MOST_SEGMENT_LOOPS = 2
 
 
+@remembered
 def recognised(
     program: Program, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Product | ComputedProduct | SoftmaxProduct | Region | RowGather | RowScatter:
@@ -157,4 +159,25 @@ def pipelines_of(
         return adding_pipelines(work, arrays, config, name)
     if isinstance(work, RowScatter):
         return scatter_pipelines(work, arrays, config, name)
-    return pipelines(work, arrays, config, name, in_order=in_order)
+    if in_order:
+        return iter(_pipelines(_Case(work, arrays, config, name)))
+    return pipelines(work, arrays, config, name, in_order=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Case:
+    """All that the pipelines of element math depend on."""
+
+    region: Region
+    arrays: tuple[ArraySpec, ...]
+    config: ChipConfig
+    name: str
+
+    def __hash__(self) -> int:
+        return hash((self.arrays, self.config, self.name))
+
+
+@remembered
+def _pipelines(case: _Case) -> Drawn[Pipeline]:
+    """The pipelines of a case: an estimate and the choice of one share them."""
+    return Drawn(pipelines(case.region, case.arrays, case.config, case.name))

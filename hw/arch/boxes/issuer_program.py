@@ -145,6 +145,8 @@ class IssuerProgram:
     @property
     def programs(self) -> tuple[IssuerProgram, ...]:
         """The whole list, each program by itself."""
+        if not self.following:
+            return (self,)
         return (dataclasses.replace(self, following=()), *self.following)
 
     def chain(self) -> ChainProgram:
@@ -163,7 +165,7 @@ class IssuerProgram:
         BadInputError
             If a descriptor or a token port does not exist.
         """
-        bits = nest_layout(descriptors=descriptors, token_ports=token_ports).size
+        bits = nest_layout(descriptors=descriptors, token_ports=token_ports).bits
         word = 0
         for position, program in enumerate(self.programs):
             word |= program._nest(descriptors, token_ports) << position * bits
@@ -203,7 +205,7 @@ class IssuerProgram:
         BadInputError
             If `pack` makes no such word.
         """
-        bits = nest_layout(descriptors=descriptors, token_ports=token_ports).size
+        bits = nest_layout(descriptors=descriptors, token_ports=token_ports).bits
         nests = [word >> position * bits & (1 << bits) - 1 for position in range(ISSUER_PROGRAMS)]
         while len(nests) > 1 and not nests[-1]:
             nests.pop()

@@ -43,7 +43,7 @@ def _parts(function_units: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Offsets of the phases and of the constants in a program's word."""
     layout = lane_layout(function_units)
     phases, constants = layout["phases"].offset, layout["constants"].offset
-    size = phase_layout(function_units).size
+    size = phase_layout(function_units).bits
     return (
         tuple(phases + size * number for number in range(PHASES)),
         tuple(constants + 32 * number for number in range(CONSTANTS)),
@@ -143,7 +143,7 @@ class LaneProgram:
             return None
         require_int("Phases of a lane program", count, 1, PHASES)
         offsets, constants = _parts(len(functions))
-        mask = (1 << phase_layout(len(functions)).size) - 1
+        mask = (1 << phase_layout(len(functions)).bits) - 1
         program = cls(
             tuple(LanePhase.unpack(word >> low & mask, functions) for low in offsets[:count]),
             tuple(word >> low & 0xFFFFFFFF for low in constants),

@@ -61,6 +61,11 @@ class WordLayout(data.StructLayout):
         """Shape of the whole word."""
         return self._shape
 
+    @property
+    def bits(self) -> int:
+        """Bits of the whole word."""
+        return self._shape.width
+
     @functools.cached_property
     def _read(self) -> _Reads:
         return _reads(self)
@@ -93,9 +98,8 @@ class WordLayout(data.StructLayout):
         BadInputError
             If it does not have the layout's width.
         """
-        width = self._shape.width
-        if not 0 <= bits < 1 << width:
-            raise BadInputError(f"Word must have {width} bits, not {shown(bits)}")
+        if not 0 <= bits < 1 << self.bits:
+            raise BadInputError(f"Word must have {self.bits} bits, not {shown(bits)}")
         return Word(self._read, bits)
 
 

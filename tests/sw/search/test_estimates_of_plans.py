@@ -60,7 +60,7 @@ def searched(chip, kernel, shape, dtype):
     for part in whole.division.parts:
         work = recognised(part.program, part.arrays, config)
         if isinstance(work, Product):
-            yield parallel._Search(work, config, constraints_of(work, schedule)).fitting()
+            yield parallel._Search(work, config, constraints_of(work, schedule)).fitting
 
 
 @pytest.mark.parametrize(
