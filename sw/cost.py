@@ -41,18 +41,17 @@ _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
 
 @functools.lru_cache(maxsize=4096)
-def _row_cycles(config: ChipConfig, row_bytes: int, length: int) -> float:
+def _row_cycles(beat: int, outstanding: int, row_bytes: int, length: int) -> float:
     """Cycles per box row, bound by its beats or by the bursts in flight.
 
     `length` is that of the tensor's rows in bytes.
     """
-    beat = config.width_bits // 8
     beats = float(max(1, ceil_div(row_bytes, beat)))
     # Of rows that begin at every alignment, some take one beat more.
     alignments = beat // math.gcd(beat, ceil_div(length, BASE_ALIGNMENT) * BASE_ALIGNMENT)
     beats += 1 - 1 / alignments
     # One burst beyond the outstanding ones waits on AR.
-    return max(beats, (LATENCY + beats) / (config.agcu.outstanding + 1))
+    return max(beats, (LATENCY + beats) / (outstanding + 1))
 
 
 def box_cycles(config: ChipConfig, fmt: Format, elements: int, rows: int, length: int) -> float:
@@ -68,8 +67,8 @@ def box_cycles(config: ChipConfig, fmt: Format, elements: int, rows: int, length
     length : int
         Elements of a row of the tensor.
     """
-    size = fmt.bits // 8
-    return max(float(_COMMAND), rows * _row_cycles(config, elements * size, length * size))
+    size, port = fmt.bits // 8, (config.width_bits // 8, config.agcu.outstanding)
+    return max(float(_COMMAND), rows * _row_cycles(*port, elements * size, length * size))
 
 
 @dataclasses.dataclass

@@ -212,7 +212,8 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
             value=start,
             rule="PCUs at every port that have columns of the result",
         )
-    for form in (plan.product.out, *tiles):
+    # Walks of formats that have as many bits are alike.
+    for form in {each.bits: each for each in (plan.product.out, *tiles)}.values():
         _require_results(plan, collectors, pieces, form)
     if epilogue.columns and plan.rows > MAX_BOX:
         raise Unfit(
