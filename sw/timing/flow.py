@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 __all__ = ["Flow", "Run"]
 
-#: Runs of taken payloads that are kept: those of the last payloads of a path's buffers.
+#: Runs of taken payloads that are kept at least: those of the last payloads of a path's buffers.
 _KEPT = 64
 
 
@@ -52,7 +53,9 @@ class Flow:
         self.delay, self.back, self.capacity = delay, back, capacity
         self.taken = 0
         self._coming: deque[Run] = deque()
-        self._done: deque[Run] = deque(maxlen=_KEPT)
+        #: Runs of taken payloads, and how many payloads there were up to each one's end.
+        self._done: list[Run] = []
+        self._ends: list[int] = []
 
     def send(self, run: Run) -> None:
         """Payloads are on their way, and arrive in these cycles."""
@@ -91,7 +94,11 @@ class Flow:
     def take(self, run: Run) -> None:
         """The consumer takes the next payloads."""
         self.taken += run.size
+        ends = self._ends
+        ends.append(ends[-1] + run.size if ends else run.size)
         self._done.append(run)
+        if len(ends) > 2 * _KEPT:
+            del ends[:_KEPT], self._done[:_KEPT]
 
     def took(self, number: int, ready: Callable[[int], float]) -> float:
         """Cycle in which a payload was taken, as far as known.
@@ -108,15 +115,20 @@ class Flow:
             return 0.0
         if before <= 0:
             return ready(-before)
-        for run in reversed(self._done):
-            first, last, size = run
-            if before <= size:
-                # As `Run.at`, which is called too often.
-                return first if size < 2 else first + (last - first) * (size - before) // (size - 1)
-            before -= size
-        return 0.0
+        ends = self._ends
+        if not ends:
+            return 0.0
+        # Payloads that were skipped count as those of the last runs.
+        end = ends[-1] - before
+        place = bisect_right(ends, end)
+        first, last, size = self._done[place]
+        left = ends[place] - end
+        if left > size:
+            return 0.0
+        # As `Run.at`, which is called too often.
+        return first if size < 2 else first + (last - first) * (size - left) // (size - 1)
 
     def shift(self, cycles: float) -> None:
         """Move every payload to so many cycles later."""
         self._coming = deque(run.later(cycles) for run in self._coming)
-        self._done = deque((run.later(cycles) for run in self._done), maxlen=_KEPT)
+        self._done = [run.later(cycles) for run in self._done]
