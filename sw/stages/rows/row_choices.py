@@ -12,7 +12,7 @@ from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from sw.array_spec import ArraySpec
-from sw.fabric.merges import MERGED
+from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit
 from sw.search.best_first import BestFirst
@@ -28,6 +28,8 @@ __all__ = ["Reading", "row_pipelines"]
 #: Columns of stored boxes, and write engines of a buffer of results, that are tried. Results that
 #: take little of a PMU leave slots and engines to rows.
 _RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
+#: Most chains of a line, whose results two buffers take.
+_COPIES = 2 * MOST_COLLECTED
 #: Rows that are loaded once.
 _ONCE = Streamed.NOTHING, Streamed.ONCE
 #: How much faster a pipeline must be that loads rows again for each of its phases.
@@ -152,13 +154,18 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
             continue
         try:
             all_grids = grids(
-                config, len(reading.codes), 2 * MERGED, sharing=AGCU_STREAMS, shares=MERGED
+                config, len(reading.codes), _COPIES, sharing=AGCU_STREAMS, shares=MERGED
             )
         except Unfit as problem:
             found.append(problem)
             continue
         for widest, engines in _RESULTS if once else _RESULTS[:1]:
-            found += [_Choice(reading, streamed, widest, engines, each) for each in all_grids]
+            found += [
+                _Choice(reading, streamed, widest, engines, each)
+                for each in all_grids
+                # One engine cannot serve as many PCUs.
+                if engines > 1 or each.copies // each.share <= MERGED
+            ]
     return found
 
 

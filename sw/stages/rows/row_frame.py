@@ -15,6 +15,7 @@ from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format, bf16
 from sw.array_spec import ArraySpec
+from sw.fabric.merges import MOST_COLLECTED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.grids import Grid
@@ -203,13 +204,15 @@ class RowFrame:
         if not self.whole:
             self.group = max(self.parts.vector(form) for form in self.formats())
         blocks = ceil_div(region.rows, self.group * self.copies)
-        self.lines = min(grid.lines, blocks)
+        if grid.lines > blocks:
+            raise unfit("Lines of chains", f"be at most {blocks}, a block of rows each", grid.lines)
+        self.lines = grid.lines
         # Streams that all lines share take as many packets in each: some last blocks lie outside.
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)
         for number in range(len(codes)):
-            if (rows := self.group * self.count(number)) > MAX_BOX:
-                raise unfit("Rows of a block", f"be at most {MAX_BOX}", rows)
+            if (rows := self.group * self.count(number) // self.result_parts(number)) > MAX_BOX:
+                raise unfit("Rows of a block of results", f"be at most {MAX_BOX}", rows)
         if any(len(code.phases) > 1 for code in codes[1:]):
             rule = "have one phase, because statistics are of tiles that are loaded"
             phases = max(len(code.phases) for code in codes[1:])
@@ -259,6 +262,20 @@ class RowFrame:
     def count(self, number: int) -> int:
         """PCUs of a line that run a lane program."""
         return self.copies if number == 0 else self.copies // self.share
+
+    def result_parts(self, number: int) -> int:
+        """Buffers that take the results of a line, each of as many PCUs.
+
+        Raises
+        ------
+        Unfit
+            If its PCUs are not divided equally.
+        """
+        count = self.count(number)
+        parts = ceil_div(count, MOST_COLLECTED)
+        if count % parts:
+            raise unfit("Copies of a chain", f"be a multiple of {parts}", count)
+        return parts
 
     def turns(self, number: int) -> int:
         """Groups of rows of a block that pass a PCU of a lane program, one after the other."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+from hw.arch.agcu import MAX_CREDITS
 from hw.arch.descriptor import MAX_BOX, Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
@@ -123,8 +124,13 @@ class RowPipeline(RowFrame):
         slot = self.halves(form) * self.band(value) * element
         hold = Hold(slot, element, writes, (read,))
         least = self.row_slots if self.in_slots(value) else 1
+        # The free slots of all buffers of a stream are credits of one port.
+        most = MAX_CREDITS // self.beside(value)
+        if least > most:
+            raise unfit("Slots of a row", f"be at most {most}", least)
+        wanted = min(2 * least, most)
         self.parts.hold(
-            name, hold, least=least, wanted=2 * least, rate=0.2, alignment=vector, tokens=True
+            name, hold, least=least, wanted=wanted, rate=0.2, alignment=vector, tokens=True
         )
 
     def _block(self, line: int, value: str) -> None:

@@ -74,8 +74,10 @@ class RowResults:
     def __init__(self, frame: RowFrame, number: int) -> None:
         self._frame, self._number, self._code = frame, number, frame.codes[number]
         self._values = frame.sent(number)
+        #: Buffers of each result in a line.
+        self._parts = frame.result_parts(number)
         #: Groups of rows side by side in a block of results, and such blocks.
-        self._copies = frame.count(number)
+        self._copies = frame.count(number) // self._parts
         self._blocks = frame.blocks * frame.turns(number)
         #: Whether the results of several columns are packed in a vector.
         self._packed = frame.takes_rows(number)
@@ -88,20 +90,17 @@ class RowResults:
                 raise unfit("Boxes of a block of each result", f"be {self._boxes}", boxes)
 
     def add(self, line: int) -> None:
-        """Add the buffers and stores of a line, and the stream from its PCUs."""
+        """Add the buffers and stores of a line, and the streams from its PCUs."""
         frame, edges = self._frame, self._edges()
-        names = []
-        for value in self._values:
-            tensor = frame.region.outputs[value]
-            names.append(f"line{line}_{tensor}")
-            self._store(line, names[-1], value, edges)
-        for number, (first, end) in enumerate(itertools.pairwise(edges)):
+        names = [self._store(line, value, edges) for value in self._values]
+        for part, number in itertools.product(range(self._parts), range(len(edges) - 1)):
+            first, end = (part * self._copies + each for each in edges[number : number + 2])
             sources = [
                 (Socket(pcu_name(line, self._number, copy), PcuOutput.RESULT), 1)
                 for copy in range(first, end)
             ]
-            sinks = [Socket(name, number) for name in names]
-            frame.parts.join(f"{names[0]}_columns{number}", sources, sinks)
+            sinks = [Socket(each[part], number) for each in names]
+            frame.parts.join(f"{names[0][part]}_columns{number}", sources, sinks)
 
     def _ratio(self, value: str) -> int:
         """Columns of a vector."""
@@ -152,8 +151,8 @@ class RowResults:
         counts = [self._vectors(each) for each in self._values]
         return sum(counts[:at]), sum(counts[at + 1 :])
 
-    def _store(self, line: int, name: str, value: str, edges: list[int]) -> None:
-        """Buffer and store of a result."""
+    def _store(self, line: int, value: str, edges: list[int]) -> list[str]:
+        """Buffers of a result, and the store that takes a box of each in turn; returns names."""
         frame, form = self._frame, self._form(value)
         statistic = self._code.sends_statistic(value)
         layout = self._statistic(value) if statistic else self._columns(value)
@@ -163,18 +162,26 @@ class RowResults:
         vector = frame.parts.vector(form)
         # The stores of an AGCU take turns, so what waits for its turn must have room.
         least = layout.slots if len(frame.region.outputs) > 1 else 1
-        frame.parts.hold(
-            name, hold, wanted=2 * least, rate=0.5, alignment=vector, tokens=False, least=least
-        )
-        step, turns = frame.group * self._copies, frame.turns(self._number)
         tensor = frame.region.outputs[value]
-        box = boxes_of(frame.arrays, tensor, (layout.box, step), line * step * turns)
+        names = [f"line{line}_{tensor}"]
+        if self._parts > 1:
+            names = [f"{names[0]}_{part}" for part in range(self._parts)]
+        for name in names:
+            frame.parts.hold(
+                name, hold, wanted=2 * least, rate=0.5, alignment=vector, tokens=False, least=least
+            )
+        rows, turns = frame.group * self._copies, frame.turns(self._number)
+        step = rows * self._parts
+        box = boxes_of(frame.arrays, tensor, (layout.box, rows), line * step * turns)
         loops = [
             BoxLoop(frame.blocks, 1, step * turns * frame.lines if frame.blocks > 1 else 0),
             *([BoxLoop(turns, 1, step)] if turns > 1 else []),
             BoxLoop(layout.boxes, 0, layout.box if layout.boxes > 1 and not statistic else 0),
+            *([BoxLoop(self._parts, 1, rows)] if self._parts > 1 else []),
         ]
-        frame.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
+        sources = [(Socket(name), 1) for name in names]
+        frame.parts.store(f"line{line}_{tensor}_store", line, box, loops, sources)
+        return names
 
     def _write(self, layout: _Layout, first: int, end: int) -> Walk:
         """Walk of a write engine, which takes the vectors of some copies in turn."""
