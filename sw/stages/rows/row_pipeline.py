@@ -15,8 +15,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-from hw.arch.agcu import MAX_CREDITS
 from hw.arch.descriptor import MAX_BOX, Descriptor
+from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level

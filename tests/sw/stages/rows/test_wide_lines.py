@@ -57,19 +57,19 @@ def test_wide_lines_equal_golden(kernel, chip, shape, dtype, only_wide):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "chip", "shape", "most"),
+    ("kernel", "chip", "shape", "eight", "more"),
     [
-        # With lines of eight chains 66,744, 34,931 and 60,508.
-        (softmax, ONE, (1024, 512), 58_000),
-        (rms_norm, TWO, (1024, 512), 26_500),
-        (layer_norm, TWO, (1500, 400), 37_500),
+        (softmax, ONE, (1024, 512), 66_744, 57_771),
+        (rms_norm, TWO, (1024, 512), 34_931, 26_360),
+        (layer_norm, TWO, (1500, 400), 60_508, 37_332),
     ],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_more_chains_than_two_lines_an_agcu_work(kernel, chip, shape, most, figure):
-    cycles = compiled_of(kernel, chip, shape).predicted_cycles
-    figure(f"{kernel.name} {shape} on {chip.rows} x {chip.columns}: {cycles:,} cycles")
-    assert cycles <= most
+def test_more_chains_than_two_lines_of_eight_work(kernel, chip, shape, eight, more, monkeypatch):
+    """The table of docs/stages.md."""
+    assert compiled_of(kernel, chip, shape).predicted_cycles == more
+    only_grids(monkeypatch, row_choices, lambda each: each.copies <= MOST_COLLECTED)
+    assert compiled_of(kernel, chip, shape).predicted_cycles == eight
 
 
 @pytest.mark.slow
