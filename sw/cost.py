@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
+from sw.epilogue.collector import Collector
 from sw.fabric.merges import MERGED
 from sw.lane_codes.joined_codes import cycles_per_group
 from sw.passes.fit import Fit
@@ -146,7 +148,13 @@ class Shares:
 
 
 def shares(
-    plan: Plan, groups: int, a_parts: int, b_parts: int, collected: tuple[int, int], *, both: bool
+    plan: Plan,
+    groups: int,
+    a_parts: int,
+    b_parts: int,
+    collected: tuple[int, int, int],
+    *,
+    both: bool,
 ) -> Shares:
     """Cycles of the busiest AGCU per load and store of a plan.
 
@@ -157,13 +165,13 @@ def shares(
         Row groups of A that it loads.
     a_parts, b_parts : int
         AGCUs that share the slots of A, and of B.
-    collected : (int, int)
-        Row groups and PCUs of each of which its result writer takes results.
+    collected : (int, int, int)
+        Row groups and PCUs of each of which its result writer takes results, and such writers.
     both : bool
         Whether it loads A and B.
     """
     config, product = plan.config, plan.product
-    rows, columns = collected
+    rows, columns, writers = collected
     stored = plan.box_columns(product.out) * columns // plan.col_par
     # Elements and rows of a box, and length of a row in memory.
     a_box = *plan.a_slot.box(a_parts), product.adjacent if product.a_along_k else product.m
@@ -186,7 +194,7 @@ def shares(
         groups=groups,
         a=box_cycles(config, product.fmt, *a_box),
         b=box_cycles(config, product.fmt, *b_box),
-        c=rows * box_cycles(config, product.out, *c_box),
+        c=writers * rows * box_cycles(config, product.out, *c_box),
         # A PMU takes one vector per cycle, however many AGCUs send to it.
         a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
         b_writes=plan.b_bytes / plan.vector_bytes,
@@ -255,6 +263,12 @@ def last_cycles(plan: Plan, share: Shares, pieces: int) -> float:
     return max(results + stores / pieces, results / pieces + stores)
 
 
+def _busiest(collectors: Sequence[Collector]) -> tuple[int, int]:
+    """Row groups and PCU columns of the result writer that takes the results of most PCUs."""
+    busiest = max(collectors, key=lambda each: each.groups * each.columns)
+    return busiest.groups, busiest.columns
+
+
 def predict(plan: Plan, places: Fit) -> int:
     """Predicted cycles of a kernel, from its start to its end.
 
@@ -275,10 +289,7 @@ def predict(plan: Plan, places: Fit) -> int:
         max(groups for _, _, groups in places.a_agcus),
         places.a_parts,
         len(places.b_agcus),
-        max(
-            ((each.groups, each.columns) for each in places.collectors),
-            key=lambda each: each[0] * each[1],
-        ),
+        (*_busiest(places.collectors), 1 + max(each.stream for each in places.collectors)),
         both=both,
     )
     run = _Run(plan, places, share)

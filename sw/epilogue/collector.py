@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+from hw.arch.agcu import AGCU_STREAMS
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan, spread
 
-__all__ = ["Collector", "result_writers"]
+__all__ = ["Collector", "column_parts", "result_writers", "writer_choices"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +23,8 @@ class Collector:
     ----------
     name : str
         Name of its buffer.
-    agcu : int
-        The AGCU that stores it.
+    agcu, stream : int
+        The AGCU that stores it, and its store stream.
     first, groups : int
         First row group, and number of row groups.
     column, columns : int
@@ -38,6 +40,7 @@ class Collector:
 
     name: str
     agcu: int
+    stream: int
     first: int
     groups: int
     column: int
@@ -124,7 +127,8 @@ def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
         found.append(
             Collector(
                 f"c{number}",
-                number,
+                number % plan.config.agcu.count,
+                number // plan.config.agcu.count,
                 first,
                 groups,
                 column,
@@ -135,3 +139,31 @@ def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
             )
         )
     return tuple(found)
+
+
+def writer_choices(plan: Plan) -> tuple[tuple[int, int], ...]:
+    """Result writers over row groups and over PCU columns, best first.
+
+    An AGCU has one, or where these take the results of too few PCUs one for each store stream.
+    """
+    found: list[tuple[int, int]] = []
+    for writers in (plan.config.agcu.count, AGCU_STREAMS * plan.config.agcu.count):
+        rows, parts = min(writers, plan.row_par), column_parts(plan, writers)
+        found += [(rows, parts), (rows, 1)]
+        if ceil_div(plan.row_par, rows) * ceil_div(plan.col_par, parts) <= MOST_COLLECTED:
+            break
+    return (*dict.fromkeys((*found, (1, 1))),)
+
+
+def column_parts(plan: Plan, writers: int) -> int:
+    """How many of so many result writers share the columns of a pass, whole vectors each."""
+    if not plan.one_pass or plan.c_columns != plan.pass_columns:
+        return 1
+    for parts in range(writers // plan.row_par, 1, -1):
+        columns = plan.c_columns // parts
+        offset = columns * plan.product.out.bits // 8
+        aligned = plan.product.turned or not offset % BASE_ALIGNMENT
+        whole = not plan.col_par % parts and not columns % plan.result_lanes
+        if whole and aligned and (parts - 1) * columns < plan.product.n:
+            return parts
+    return 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
-from sw.epilogue.collector import Collector, result_writers
+from sw.epilogue.collector import Collector, result_writers, writer_choices
 from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, side_loads
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack, require_room
@@ -16,7 +15,6 @@ from sw.search.operand_agcus import a_shares, b_shares, operand_agcus
 
 __all__ = [
     "Fit",
-    "column_parts",
     "fit",
     "needed_buffers",
     "pieces",
@@ -136,8 +134,7 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
     """Best first: result writers (over rows, columns), AGCUs of B, per row group, and of A."""
     agcus = plan.config.agcu.count
     if plan.side_inputs:
-        most = min(agcus, plan.row_par)
-        for writers in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
+        for writers in writer_choices(plan):
             for loads in dict.fromkeys((a_shares(plan), 1)):
                 yield writers, 1, 1, loads
         return
@@ -153,28 +150,13 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
         for a_parts in (2, 1):
             if a_parts == 2 and not plan.rows_shared:
                 continue
-            most = min(agcus, plan.row_par)
-            for collectors in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
+            for collectors in writer_choices(plan):
                 yield collectors, b_parts, a_parts, agcus
 
 
 def _b_shared(plan: Plan) -> bool:
     """Whether two AGCUs can share the slots of B."""
     return plan.b_slot.halves(plan.product.n, plan.product.adjacent)
-
-
-def column_parts(plan: Plan) -> int:
-    """Most result writers that share the columns of a pass, each with whole vectors of them."""
-    if not plan.one_pass or plan.c_columns != plan.pass_columns:
-        return 1
-    for parts in range(plan.config.agcu.count // plan.row_par, 1, -1):
-        columns = plan.c_columns // parts
-        offset = columns * plan.product.out.bits // 8
-        aligned = plan.product.turned or not offset % BASE_ALIGNMENT
-        whole = not plan.col_par % parts and not columns % plan.result_lanes
-        if whole and aligned and (parts - 1) * columns < plan.product.n:
-            return parts
-    return 1
 
 
 def pieces(plan: Plan, named: Mapping[str, int]) -> int:

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from sw.array_spec import ArraySpec
-from sw.epilogue.collector import result_writers
+from sw.epilogue.collector import column_parts, result_writers
 from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.language import Schedule
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit, require_fields, unfit
-from sw.passes.fit import Fit, column_parts, needed_buffers, pieces
+from sw.passes.fit import Fit, needed_buffers, pieces
 from sw.passes.plan import Plan
 from sw.prologue.computed_cycles import (
     cycles_as_parts,
@@ -247,7 +247,7 @@ def _build(
 ) -> Pipeline:
     """The pipeline of a choice, with as many result writers as AGCUs store, or one."""
     problem: Unfit | None = None
-    for writers in dict.fromkeys((column_parts(choice.plan), 1)):
+    for writers in dict.fromkeys((column_parts(choice.plan, choice.plan.config.agcu.count), 1)):
         try:
             return _Builder(work, codes, choice, arrays, constraints, writers).pipeline()
         except Unfit as error:

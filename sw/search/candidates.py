@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
@@ -118,10 +119,10 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
 
 
 def _collected(grid: tuple[int, int], config: ChipConfig) -> bool:
-    """Whether result writers of all AGCUs may take the results of all PCUs of a grid."""
-    (rows, columns), agcus = grid, config.agcu.count
-    across = max(1, agcus // rows)
-    return ceil_div(rows, agcus) * ceil_div(columns, across) <= MOST_COLLECTED
+    """Whether result writers of all store streams may take the results of all PCUs of a grid."""
+    (rows, columns), writers = grid, AGCU_STREAMS * config.agcu.count
+    across = max(1, writers // rows)
+    return ceil_div(rows, writers) * ceil_div(columns, across) <= MOST_COLLECTED
 
 
 def plans_of(

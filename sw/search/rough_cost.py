@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hw.numeric.division import ceil_div
 from sw.cost import Shares, last_cycles, load_cycles, shares
-from sw.fabric.merges import MERGED
-from sw.passes.fit import column_parts, pieces
+from sw.epilogue.collector import writer_choices
+from sw.fabric.merges import MERGED, MOST_COLLECTED
+from sw.passes.fit import pieces
 from sw.passes.plan import Plan, fewest_rows
 from sw.search.operand_agcus import a_shares, b_shares, operand_agcus
 
@@ -101,17 +102,18 @@ def _shares(plan: Plan, a_parts: int, a_agcus: int, loading: int) -> Shares:
     )
 
 
-def _collected(plan: Plan) -> tuple[int, int]:
-    """Row groups and PCU columns of a result writer, by the first choice that `fit` tries.
+def _collected(plan: Plan) -> tuple[int, int, int]:
+    """Row groups and PCU columns of a result writer, and its AGCU's writers.
 
-    Each input of a writer has a chain of lane programs, so writers may be fewer than AGCUs.
+    They are of the first choice that `fit` tries. Each input of a writer has a chain of lane
+    programs, so writers may be fewer than AGCUs.
     """
     rows, columns, epilogue = plan.row_par, plan.col_par, plan.product.epilogue
     chain = len(epilogue.chain) if epilogue else 0
-    most = min(plan.config.agcu.count, rows)
-    for parts in (column_parts(plan), 1):
+    for most, parts in writer_choices(plan):
         groups, across = ceil_div(rows, most), ceil_div(columns, parts)
         inputs = most * parts * (1 if groups * across <= MERGED else 2)
-        if rows * columns + inputs * chain <= plan.config.pcu_count:
-            return groups, across
-    return rows, columns
+        fits = rows * columns + inputs * chain <= plan.config.pcu_count
+        if fits and groups * across <= MOST_COLLECTED:
+            return groups, across, ceil_div(most * parts, plan.config.agcu.count)
+    return rows, columns, 1

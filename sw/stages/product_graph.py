@@ -340,7 +340,7 @@ class _Builder:
             )
         self.stages[store] = Store(
             collector.agcu,
-            0,
+            collector.stream,
             *self.memory.boxes(
                 plan.product.c,
                 (stored, rows),
