@@ -75,6 +75,11 @@ class _Choice:
         """Whether rows are loaded once."""
         return self.streamed in _ONCE
 
+    def alike(self, lines: int) -> object:
+        """What a choice of more lines than there are blocks has in common with one of fewer."""
+        grid = dataclasses.replace(self.grid, lines=lines)
+        return id(self.reading), self.streamed, self.widest, self.engines, grid
+
     @property
     def weight(self) -> float:
         """By how much its estimated cycles count more."""
@@ -123,12 +128,16 @@ def row_pipelines(
     groups: list[_Group] = []
     again: list[_Group] = []
     once: list[_Group] = []
+    alike: set[object] = set()
     for number, choice in enumerate(choices):
         if isinstance(choice, Unfit):
             problems[number] = choice
             continue
         try:
             frame = _frame(choice, arrays, config)
+            if choice.alike(frame.lines) in alike:
+                continue
+            alike.add(choice.alike(frame.lines))
             bound = choice.weight * least_cycles(frame)
         except Unfit as problem:
             problems[number] = problem

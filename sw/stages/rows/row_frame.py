@@ -204,9 +204,7 @@ class RowFrame:
         if not self.whole:
             self.group = max(self.parts.vector(form) for form in self.formats())
         blocks = ceil_div(region.rows, self.group * self.copies)
-        if grid.lines > blocks:
-            raise unfit("Lines of chains", f"be at most {blocks}, a block of rows each", grid.lines)
-        self.lines = grid.lines
+        self.lines = min(grid.lines, blocks)
         # Streams that all lines share take as many packets in each: some last blocks lie outside.
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)

@@ -1,5 +1,6 @@
 """Products on meshes with more PCUs than AGCUs store the results of, or with many AGCUs."""
 
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import AgcuConfig, ChipConfig
 from hw.numeric.formats import bf16
 from sw.compiler import compile_kernel
@@ -22,7 +23,10 @@ def test_grids_have_as_many_pcus_as_result_writers_take():
     grids = {
         (plan.row_par, plan.col_par) for plan, _ in plans_of(product, MESH, Constraints(), slabs=1)
     }
-    assert max(rows * columns for rows, columns in grids) == MOST_COLLECTED * MESH.agcu.count
+    assert (
+        max(rows * columns for rows, columns in grids)
+        == MOST_COLLECTED * AGCU_STREAMS * MESH.agcu.count
+    )
     # A grid that a schedule names is kept, to be refused in words.
     named = Constraints(row_par=16, col_par=8)
     assert {plan.col_par for plan, _ in plans_of(product, MESH, named, slabs=1)} == {8}
