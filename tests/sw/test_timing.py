@@ -71,6 +71,22 @@ def test_a_path_has_room_when_its_consumer_has_taken():
     assert [flow.took(number, ready) for number in range(-1, 6)] == [0, 20, 21, 22, 23, 100, 101]
 
 
+def test_the_last_payloads_are_found_among_many_runs(seed):
+    """As many payloads as the buffers of a path hold, however they were taken."""
+    draw = random.Random(seed)
+    flow, taken, now = Flow(delay=3, back=2, capacity=64), [], 0
+    for _ in range(300):
+        size, now = draw.randint(1, 3), now + draw.randint(1, 5)
+        run = Run(now, now + 2 * (size - 1), size)
+        flow.take(run)
+        taken += [run.at(number) for number in range(size)]
+        now = taken[-1]
+        first = max(0, len(taken) - 64)
+        assert [flow.took(each, float) for each in range(first, len(taken))] == taken[first:]
+    assert flow.took(0, float) == 0.0
+    assert flow.took(len(taken) + 5, float) == 5.0
+
+
 def test_a_fork_is_asked_for_the_first_and_the_last_payload_of_a_move(monkeypatch):
     asked, most = [], 0
     opens, push = timed_machine._Fork.opens, timed_machine.TimedChannel.push
