@@ -6,7 +6,7 @@ __all__ = ["matmul"]
 
 
 @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
-def matmul(A, B, C, MM=256, NN=64):
+def matmul(A, B, C, MM=4096, NN=256):
     """Multiply matrices; a row panel of A stays on chip while the panels of B are streamed."""
     M, N = C.shape
     for i in tw.metapipe(M, MM):

@@ -101,7 +101,7 @@ def runs(user, backend, ways=3):
         code, out, error = run(folder, *words)
         assert (code, out.splitlines()[-1]) == (0, "VERIFIED"), out + error
         assert "note: no reference: float64 error not checked" in out
-        assert "matmul of M = 40, K = 30, N = 20, MM = 256, NN = 64" in out
+        assert "matmul of M = 40, K = 30, N = 20, MM = 4096, NN = 256" in out
 
 
 @pytest.mark.must("edge-a", goal=_RUNS)

@@ -89,7 +89,7 @@ def test_bytes_do_not_depend_on_schedule_or_placement():
 def test_schedule_beats_program_beats_compiler():
     own = compiled(config=SMALL, shape=(200, 64, 64))
     assert own.schedule.row_par["c"] == own.parts[0].plan.row_par
-    assert own.schedule.tile == {"i": 256, "j": 64}
+    assert own.schedule.tile == {"i": 4096, "j": 256}
     wished = compiled(config=SMALL, shape=(200, 64, 64), options={"MM": 40})
     assert wished.schedule.tile["i"] == 40
     assert wished.parts[0].plan.block_rows <= 40
@@ -98,7 +98,7 @@ def test_schedule_beats_program_beats_compiler():
     assert chosen.parts[0].plan.row_par == 2
     assert chosen.parts[0].plan.block_rows <= 20
     assert chosen.parts[0].fit.homes["c0"].slots == 1
-    assert json.loads(chosen.schedule.to_json())["tile"] == {"i": 20, "j": 64}
+    assert json.loads(chosen.schedule.to_json())["tile"] == {"i": 20, "j": 256}
     free = compiled(gemm, SMALL, (200, 64, 64))
     assert set(free.schedule.tile) == {"i", "j", "k"}
     assert free.schedule.row_par["acc"] == free.parts[0].plan.row_par

@@ -6,7 +6,7 @@ __all__ = ["matmul_nt"]
 
 
 @tw.kernel("A[M, K], B[N, K] -> C[M, N]")
-def matmul_nt(A, B, C, MM=256, NN=64):
+def matmul_nt(A, B, C, MM=4096, NN=256):
     """Multiply by a transpose; a row panel of A stays on chip while rows of B are streamed."""
     M, N = C.shape
     for i in tw.metapipe(M, MM):

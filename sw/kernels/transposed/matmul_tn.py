@@ -6,7 +6,7 @@ __all__ = ["matmul_tn"]
 
 
 @tw.kernel("A[K, M], B[K, N] -> C[M, N]")
-def matmul_tn(A, B, C, MM=256, NN=64):
+def matmul_tn(A, B, C, MM=4096, NN=256):
     """Multiply a transpose; a column panel of A stays on chip while columns of B are streamed."""
     M, N = C.shape
     for i in tw.metapipe(M, MM):

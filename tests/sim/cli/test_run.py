@@ -32,7 +32,7 @@ def test_the_report_has_every_field_in_order(backend, capsys):
     report = ran(f"{SMALL} --backend {backend} --seed 3", capsys)
     assert list(report) == [*ENVELOPE, *FIELDS] and report["error"] is None
     assert report["verified"] is True and report["backend"] == backend and report["seed"] == 3
-    assert report["params"] == {"M": 9, "K": 20, "N": 7, "MM": 256, "NN": 64}
+    assert report["params"] == {"M": 9, "K": 20, "N": 7, "MM": 4096, "NN": 256}
     assert report["config"] == "tiny" and (report["dtype"], report["out_dtype"]) == ("bf16",) * 2
 
 
@@ -47,7 +47,7 @@ def test_the_defaults_are_a_product_of_256_on_small(capsys):
 def test_people_read_bytes_error_and_the_verdict(pieces, capsys):
     assert tilewright.main(["run", "matmul", *SMALL.split(), "--backend=emulator", *pieces]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("matmul of M = 9, K = 20, N = 7, MM = 256, NN = 64; ")
+    assert lines[0].startswith("matmul of M = 9, K = 20, N = 7, MM = 4096, NN = 256; ")
     assert lines[0].endswith("emulator on tiny") and lines[-1] == "VERIFIED"
     assert re.fullmatch(
         r"  predicted [\d,]+ cycles, utilization 0\.\d{4} of \d+ MAC/cycle", lines[1]

@@ -121,7 +121,7 @@ def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
     assert "matmul" in program.report() and "load A" in program.ir("trace")
     result = program.run(*pair, backend="emulator", seed=2)
     assert result.verified and result.image_bytes == len(program.image)
-    assert repr(program) == "<matmul for tiny: {'M': 11, 'K': 18, 'N': 5, 'MM': 256, 'NN': 64}>"
+    assert repr(program) == "<matmul for tiny: {'M': 11, 'K': 18, 'N': 5, 'MM': 4096, 'NN': 256}>"
     assert program.map().startswith("<svg") and "pcu0_0" in program.map()
     assert program._repr_svg_() == program.map()
 
