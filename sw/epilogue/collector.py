@@ -6,13 +6,14 @@ import dataclasses
 import itertools
 
 from hw.arch.agcu import AGCU_STREAMS
+from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan, spread
 
-__all__ = ["Collector", "column_parts", "result_writers", "writer_choices"]
+__all__ = ["Collector", "column_parts", "result_writers", "store_streams", "writer_choices"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,13 +142,18 @@ def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
     return tuple(found)
 
 
+def store_streams(config: ChipConfig) -> int:
+    """Store streams of all AGCUs: one a track at each."""
+    return config.agcu.count * min(AGCU_STREAMS, config.tracks)
+
+
 def writer_choices(plan: Plan) -> tuple[tuple[int, int], ...]:
     """Result writers over row groups and over PCU columns, best first.
 
     An AGCU has one, or where these take the results of too few PCUs one for each store stream.
     """
     found: list[tuple[int, int]] = []
-    for writers in (plan.config.agcu.count, AGCU_STREAMS * plan.config.agcu.count):
+    for writers in (plan.config.agcu.count, store_streams(plan.config)):
         rows, parts = min(writers, plan.row_par), column_parts(plan, writers)
         found += [(rows, parts), (rows, 1)]
         if ceil_div(plan.row_par, rows) * ceil_div(plan.col_par, parts) <= MOST_COLLECTED:

@@ -139,10 +139,7 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
                 yield writers, 1, 1, loads
         return
     if plan.one_operand:
-        yield from (
-            ((collectors, 1), 1, 1, agcus)
-            for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
-        )
+        yield from ((each, 1, 1, agcus) for each in writer_choices(plan) if each[1] == 1)
         return
     for b_parts in b_shares(plan):
         if b_parts > agcus or (b_parts == 2 and not _b_shared(plan)):

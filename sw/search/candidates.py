@@ -7,12 +7,12 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
 from hw.numeric.division import ceil_div
+from sw.epilogue.collector import store_streams
 from sw.fabric.merges import MOST_COLLECTED
 from sw.passes.plan import MOST_BLOCKS, Plan, fewest_rows
 from sw.passes.stage import Product
@@ -120,7 +120,7 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
 
 def _collected(grid: tuple[int, int], config: ChipConfig) -> bool:
     """Whether result writers of all store streams may take the results of all PCUs of a grid."""
-    (rows, columns), writers = grid, AGCU_STREAMS * config.agcu.count
+    (rows, columns), writers = grid, store_streams(config)
     across = max(1, writers // rows)
     return ceil_div(rows, writers) * ceil_div(columns, across) <= MOST_COLLECTED
 

@@ -208,7 +208,7 @@ class RowFrame:
         # Streams that all lines share take as many packets in each: some last blocks lie outside.
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)
-        for number in range(len(codes)):
+        for number in filter(self.stores, range(len(codes))):
             if (rows := self.group * self.count(number) // self.result_parts(number)) > MAX_BOX:
                 raise unfit("Rows of a block of results", f"be at most {MAX_BOX}", rows)
         if any(len(code.phases) > 1 for code in codes[1:]):
@@ -302,6 +302,10 @@ class RowFrame:
     def sent(self, number: int) -> tuple[str, ...]:
         """Values that a lane program sends, in order."""
         return tuple(each.result for each in self.codes[number].phases if each.result is not None)
+
+    def stores(self, number: int) -> bool:
+        """Whether all that a lane program sends is stored."""
+        return self.region.outputs.keys() >= set(self.sent(number))
 
     def formats(self) -> Iterator[Format]:
         """Formats of what has an element for every row."""

@@ -53,7 +53,7 @@ class RowPipeline(RowFrame):
                     if copy < self.count(number):
                         self._code(line, number, copy)
             for number in range(len(self.codes)):
-                if self.region.outputs.keys() >= set(self.sent(number)):
+                if self.stores(number):
                     RowResults(self, number).add(line)
         add_vectors(self)
         shared = (
