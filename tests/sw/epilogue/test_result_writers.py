@@ -70,6 +70,7 @@ def test_an_agcu_of_one_track_has_one_writer(seed):
     assert [each.stream for each in parts[0].fit.collectors] == [0, 0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("config", "shape", "one", "two"),
     [

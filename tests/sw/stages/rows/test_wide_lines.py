@@ -56,6 +56,7 @@ def test_wide_lines_equal_golden(kernel, chip, shape, dtype, only_wide):
     verify(kernel, chip, shape, dtype)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "eight", "more"),
     [
