@@ -25,7 +25,7 @@ def test_the_option_takes_the_formats_that_a_kernel_can_have():
 def test_sizes_options_format_and_place_seed():
     found = problem(("M", 9), ("MM", 4), ("out", "fp32"), ("place_seed", 3))
     assert dict(found.dims) == {"M": 9, "K": 256, "N": 256}
-    assert found.params == {"M": 9, "K": 256, "N": 256, "MM": 4, "NN": 64}
+    assert found.params == {"M": 9, "K": 256, "N": 256, "MM": 4, "NN": 256}
     assert found.outputs[0].format == fp32 and found.place_seed == 3
     assert problem().outputs[0].format == bf16
 

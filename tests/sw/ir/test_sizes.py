@@ -18,7 +18,7 @@ def test_wishes_choices_and_defaults_in_that_order_of_need():
     assert open_sizes(traced) == ("i", "j")
     sized = choose_sizes(traced)
     assert open_sizes(sized) == ()
-    assert [node.tile for node in sized.nodes[0:1]] == [256]
+    assert [node.tile for node in sized.nodes[0:1]] == [4096]
     assert choose_sizes(traced, {"i": 32}).nodes[0].tile == 32
 
     def copy(A, C):
@@ -37,7 +37,7 @@ def test_wishes_choices_and_defaults_in_that_order_of_need():
     ("m", "size", "ragged"), [(96, 32, False), (96, 36, True), (96, 96, False), (96, 97, True)]
 )
 def test_a_tail_stays_exactly_where_the_last_block_is_short(m, size, ragged):
-    sized = verify(choose_sizes(program(m, 64), {"i": size}))
+    sized = verify(choose_sizes(program(m, 256), {"i": size}))
     loads = [node for node in walk(sized.nodes) if node.kind == "load"]
     assert loads[0].result.type.rows.full is not ragged
     assert loads[1].result.type.cols.full
