@@ -195,7 +195,7 @@ def _search(case: _Case) -> _Search:
 
 
 class _Search:
-    """The plans of a product, best estimate first, as far as they are asked for.
+    """Search for the plans of a product: lazy lists, best estimate first.
 
     Raises
     ------
@@ -252,6 +252,7 @@ class _Search:
             self._refused.append((buffers, number, error))
 
     def _all_fitting(self) -> Iterator[tuple[Plan, Fit]]:
+        """The plans of which buffer allocation has room, or the refusal if there is none."""
         found = False
         for number, plan in enumerate(self.plans):
             try:

@@ -1,4 +1,4 @@
-"""What the searches of a compilation found so far, for the passes that ask again."""
+"""Caches of the searches of one compilation, and lists that are computed as they are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CACHES: list[Any] = []
 
 
 class Drawn(Generic[_Item]):
-    """Items of an iterator, each drawn once, when the first reader comes to it.
+    """A lazy list: items of an iterator, each computed once and shared by all readers.
 
     Parameters
     ----------

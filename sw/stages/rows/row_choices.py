@@ -135,9 +135,9 @@ def row_pipelines(
             continue
         try:
             frame = _frame(choice, arrays, config)
-            if choice.alike(frame.lines) in alike:
+            if (same := choice.alike(frame.lines)) in alike:
                 continue
-            alike.add(choice.alike(frame.lines))
+            alike.add(same)
             bound = choice.weight * least_cycles(frame)
         except Unfit as problem:
             problems[number] = problem
