@@ -26,6 +26,7 @@ from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
+from sw.passes.choices import planned_blocks
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.part_compilation import PartCompilation
@@ -40,6 +41,8 @@ __all__ = ["compile_kernel"]
 
 #: Beginning of the note on a kernel that is divided so.
 _APART = "lane programs of their own instead of behind products"
+#: Why a choice that the program suggests is not kept.
+_OVERRULED = "a hint, and the fastest plan found has this"
 
 
 @few_collections()
@@ -332,8 +335,14 @@ def _notes(c: PartCompilation) -> tuple[str, ...]:
         asked = choices.get(product.product, hint)
         if asked is not None and asked != had:
             strict = product.product in choices
-            why = "more units would find no rows" if strict else "a hint, and this is faster"
+            why = "more units would find no rows" if strict else _OVERRULED
             notes.append(f"{noun}={asked} became {had}: {why}")
+    blocks = planned_blocks(plan)
+    for role, index in product.loops.items():
+        asked = product.tiles.get(role)
+        # A smaller block divides the program's.
+        if index not in c.schedule.tile and asked is not None and blocks[role] > asked:
+            notes.append(f"tile of {index}={asked} became {blocks[role]}: {_OVERRULED}")
     if plan.rows < plan.pass_columns:
         notes.append(
             f"loading weights limits the speed: a block of C {plan.rows} high is multiplied by "

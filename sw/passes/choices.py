@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from sw.language import Schedule
 from sw.language.program_error import ProgramError
 from sw.passes.part_compilation import PartCompilation
+from sw.passes.plan import Plan
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
 from sw.stages.softmax_product import SoftmaxProduct
 
-__all__ = ["block_sizes", "constraints_of", "require_no_choices", "with_block"]
+__all__ = ["block_sizes", "constraints_of", "planned_blocks", "require_no_choices", "with_block"]
 
 
 def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
@@ -20,7 +21,10 @@ def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
 
 
 def constraints_of(product: Product, schedule: Schedule) -> Constraints:
-    """Choices named by the schedule or, failing that, by the program."""
+    """Choices named by the schedule, and the program's count of slots for results.
+
+    The program's block sizes are hints, as its ``row_par`` and ``col_par`` are: they bind no plan.
+    """
     for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
         for name, choice in choices.items():
             if field == "place" or choice != 1:
@@ -30,10 +34,7 @@ def constraints_of(product: Product, schedule: Schedule) -> Constraints:
                     schedule.span_of(name),
                     value=str(choice),
                 )
-    tiles = {
-        role: schedule.tile.get(index, product.tiles.get(role))
-        for role, index in product.loops.items()
-    }
+    tiles = {role: schedule.tile.get(index) for role, index in product.loops.items()}
     rows, columns = (
         choices.get(product.product) for choices in (schedule.row_par, schedule.col_par)
     )
@@ -48,9 +49,6 @@ def constraints_of(product: Product, schedule: Schedule) -> Constraints:
         sum_tile=tiles.get("sum"),
         row_par=rows,
         col_par=columns,
-        named=frozenset(
-            f"{role}_tile" for role, index in product.loops.items() if index in schedule.tile
-        ),
         slots={key: count for key, count in slots.items() if count is not None},
     )
 
@@ -105,14 +103,15 @@ def block_sizes(c: PartCompilation) -> dict[str, int]:
         }
         return {index: blocks[role] for role, index in c.region.loops.items()}
     assert c.product is not None and c.plan is not None
-    rows, columns = c.constraints.row_tile, c.constraints.column_tile
-    found = c.plan.block_rows, c.plan.columns
-    if c.plan.product.turned:
-        turned = c.constraints.turn()
-        rows, columns, found = turned.column_tile, turned.row_tile, found[::-1]
-    chosen = {
-        "row": rows or found[0],
-        "column": columns or found[1],
-        "sum": c.constraints.sum_tile or c.plan.a_slab * c.plan.lanes,
+    found = planned_blocks(c.plan)
+    return {
+        index: c.schedule.tile.get(index, found[role]) for role, index in c.product.loops.items()
     }
-    return {index: chosen[role] for role, index in c.product.loops.items()}
+
+
+def planned_blocks(plan: Plan) -> dict[str, int]:
+    """Rows, columns and terms of a block of a plan, in the program's roles of its loops."""
+    rows, columns = plan.block_rows, plan.columns
+    if plan.product.turned:
+        rows, columns = columns, rows
+    return {"row": rows, "column": columns, "sum": plan.a_slab * plan.lanes}

@@ -10,7 +10,7 @@ __all__ = ["Constraints"]
 
 @dataclasses.dataclass(frozen=True)
 class Constraints:
-    """Constraints on a plan: what the schedule requires, and the program's block sizes and slots.
+    """Constraints on a plan: what the schedule requires, and the program's slots for results.
 
     Parameters
     ----------
@@ -18,8 +18,6 @@ class Constraints:
         Block sizes.
     row_par, col_par : int or None
         Units over which the schedule splits rows and columns.
-    named : set of str
-        Those of ``row_tile`` and ``column_tile`` that the schedule names.
     slots : mapping of str to int
         Tiles in the buffers ``a``, ``b``, ``c``.
     """
@@ -29,19 +27,14 @@ class Constraints:
     sum_tile: int | None = None
     row_par: int | None = None
     col_par: int | None = None
-    named: frozenset[str] = frozenset()
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def turn(self) -> Constraints:
         """Constraints on the product of the transposes, whose loops are not the program's."""
-        rows, columns = (
-            getattr(self, name) if name in self.named else None
-            for name in ("row_tile", "column_tile")
-        )
         keys = {"a": "b", "b": "a", "c": "c"}
         return Constraints(
-            row_tile=columns,
-            column_tile=rows,
+            row_tile=self.column_tile,
+            column_tile=self.row_tile,
             sum_tile=self.sum_tile,
             row_par=self.col_par,
             col_par=self.row_par,

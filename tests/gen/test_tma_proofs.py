@@ -23,6 +23,7 @@ def test_each_holds_and_its_covers_are_reached(property):
     assert proof.met and proof.reached == proof.covers >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("property", quick_first([LOADED, STORED]), ids=["loaded", "stored"])
 def test_the_bound_less_one_cycle_is_refuted(property):
     sizes = {name: value for name, value in property.parameters.items() if name != "stall"}

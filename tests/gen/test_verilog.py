@@ -48,6 +48,7 @@ def test_text_has_no_path_and_no_tool_version(design):
     assert not re.search(r"/(home|work|root|tmp)\b|\.py\b|Yosys|Amaranth", design.text)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["tiny", "small", "large"])
 def test_definitions_do_not_grow_with_instances(name):
     config = named[name]

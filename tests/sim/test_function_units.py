@@ -201,6 +201,7 @@ def test_words_and_images_of_chips_differ_by_their_units():
         LaneProgram.unpack(other_code, (absolute,))
 
 
+@pytest.mark.slow
 def test_netlists_of_one_name_are_told_apart():
     """A unit of another circuit gives another definition, even in a class of the same name."""
 

@@ -120,6 +120,7 @@ def test_standard_output_stays_what_it_is(tmp_path):
     assert b"resting" in got
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}])
 def test_nothing_else_sees_anything(variables):
     done = subprocess.run(

@@ -80,6 +80,7 @@ def problem_of(kernel, chip, rng, most=90):
     return Problem(kernel, named[chip], sizes, tw.bf16)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("kernel", (*KERNELS, adam), ids=lambda each: each.name)
 def test_a_tensor_is_updated_in_place(kernel, chip, seed):
@@ -89,7 +90,7 @@ def test_a_tensor_is_updated_in_place(kernel, chip, seed):
     assert outcome.report["verified"], outcome.problems
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
 def test_an_update_in_place_on_the_rtl(kernel, seed, heavy):
     """Stores follow loads soonest at a latency of 1 cycle; bursts are late at random."""
@@ -159,6 +160,7 @@ def multiplied(A, B, C):
     tw.store_tile(C, acc * 0.5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_product_of_old_values_passes_through_memory(chip, seed):
     rng = np.random.default_rng(seed)

@@ -140,6 +140,7 @@ def test_what_stops_or_is_left_over_is_named(job, words):
     assert words in caught.value.message
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("vectors", [1, 63, 64, 65, 150])
 @pytest.mark.parametrize("behind", [BEHIND, HELD_BEHIND], ids=["vector", "held"])
 def test_a_latched_vector_leaves_the_stream_behind_a_strip(behind, vectors):

@@ -27,6 +27,7 @@ def tensor(rows, columns, fmt=int8, *, buffer_rows=512, dataflow=Dataflow.WS, **
     )
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("fmt", [int8, bf16])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(

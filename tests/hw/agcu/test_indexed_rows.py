@@ -109,6 +109,7 @@ def _indices(rng, count, *, outside):
     return np.array(found, "<i4")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("outside", [False, True])
 def test_rows_are_gathered_in_the_order_of_their_indices(outside, stall, seed):
@@ -128,6 +129,7 @@ def test_rows_are_gathered_in_the_order_of_their_indices(outside, stall, seed):
     assert bench.error == (UnitError.INDEX if reported else 0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("outside", [False, True])
 def test_rows_are_scattered_in_the_order_of_their_indices(outside, stall, seed):

@@ -77,6 +77,7 @@ FOUR = IssuerProgram(
 PROGRAMS.append(FOUR)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
 @pytest.mark.parametrize("stall", [0.0, 0.6])
 def test_commands_follow_the_nest_and_take_their_tokens(program, stall, seed):

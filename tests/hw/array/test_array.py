@@ -188,6 +188,7 @@ def config(rows, columns, dataflow, fmt, latency):
     return ArrayConfig(rows, columns, dataflow, fmt[0], latency)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("skewed", [False, True], ids=["raw", "skewed"])
 @pytest.mark.parametrize(
     ("rows", "columns", "latency", "fmt"), [(3, 2, 2, "bf16"), (2, 3, 1, "int8"), (2, 1, 3, "fp8")]
@@ -206,6 +207,7 @@ def test_a_raw_array_loads_columns_or_rows(rows, columns, by_row, seed):
     assert stationary_outcome(array, fmt, seed=seed, by_column=True, by_row=by_row)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("skewed", [False, True], ids=["raw", "skewed"])
 @pytest.mark.parametrize(
     ("rows", "columns", "latency", "fmt"), [(2, 3, 2, "bf16"), (3, 2, 1, "int8"), (1, 2, 3, "fp8")]

@@ -102,6 +102,7 @@ def simulate(cell, stimulus, mode):
     return np.array(outputs).T
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind,latency,mode", CASES)
 def test_sums_under_random_loads_and_swaps(kind, latency, mode, seed):
     """A short run of hard operands, each sum in the very cycle it is promised for."""

@@ -45,6 +45,7 @@ def test_kernels_of_a_list_run_in_order(width_bits, entries):
     check_runs(bench, kernels, configs)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_slow_memory_changes_no_kernel(seed):
     rng = random.Random(seed)

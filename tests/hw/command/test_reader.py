@@ -66,6 +66,7 @@ RUNS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("width_bits", RUNS)
 @pytest.mark.parametrize("stall, ready", [(0.0, 1.0), (0.4, 1.0), (0.2, 0.5)])
 def test_runs_come_whole_and_in_order(width_bits, stall, ready):

@@ -83,6 +83,7 @@ FAULTS |= {
 }
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize(
     "width_bits, name", [(width_bits, name) for width_bits in (64, 256) for name in FAULTS]
 )

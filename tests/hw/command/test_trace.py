@@ -38,6 +38,7 @@ def recorded(bench, lengths):
     return events
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("count", [1, 3, 30])
 def test_events_are_the_record_of_the_simulation(count, seed):
     """Of three kernels back to back; and of more than the ring holds."""

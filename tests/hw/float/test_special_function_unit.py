@@ -42,6 +42,7 @@ def model(bits, words, codes):
     return np.choose(codes, answers)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bits", [12, 16, 24])
 def test_a_function_each_cycle(bits, seed):
     """Edges in every function, then random arguments and borders in random functions."""

@@ -90,6 +90,7 @@ def phase_work(rng: random.Random, expected: int, bound: int) -> list[dict[str, 
     return operations
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bound", [0, 200])
 def test_random_interleavings_lose_double_and_skip_no_phase(
     bound: int, seed: int, draws: Callable[[int, int], int]

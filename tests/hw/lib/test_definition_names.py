@@ -140,6 +140,7 @@ class _Recorder(Library):
 _SLOW = {"tiny", "tma_unit", "tma_top"}
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     "name",
     [

@@ -45,6 +45,7 @@ def run(depth, count, *, give, take):
     return received
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("depth", [2, 3, 8, 18])
 @pytest.mark.parametrize(("give", "take"), [(1, 1), (0.5, 1), (1, 0.4), (0.6, 0.6)])
 def test_payloads_leave_in_order_and_none_is_lost(depth, give, take):

@@ -82,6 +82,7 @@ def test_borders_of_results_at_every_shift(model, seed, name, every):
     assert ties > 1000
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("name", READOUTS)
 def test_random_sums_of_every_size(model, seed, name, relu):

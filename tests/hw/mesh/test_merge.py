@@ -28,6 +28,7 @@ MERGES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", MERGES.values(), ids=MERGES)
 def test_merge_takes_whole_packets_in_the_same_order_whatever_the_timing(one, case, draws):
     output, turns = case

@@ -80,6 +80,7 @@ MULTICASTS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("branches", MULTICASTS.values(), ids=MULTICASTS)
 def test_multicast_reaches_each_branch_once_and_in_order(bench, branches, draws):
     check_multicast(bench, branches, range(SEED, SEED + draws(1, 4)))

@@ -117,6 +117,7 @@ def error_ratio(rng, **fields):
     return error / rms(found["exact_maximum"]), error / rms(truth)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("spread", [1.0, 4.0])
 def test_an_integer_maximum_costs_at_most_a_tenth_of_the_error(spread):
     ratio, error = error_ratio(np.random.default_rng(10), keys=1024, d=64, spread=spread)

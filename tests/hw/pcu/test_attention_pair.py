@@ -43,6 +43,7 @@ def test_masked_keys_do_not_count(mask, seed):
     simulate_attention(attention(rng, blocks, mask=mask), rng, stall=0.1)
 
 
+@pytest.mark.slow
 def test_large_scores_raise_the_maximum_and_scale_old_sums(seed):
     rng = np.random.default_rng(seed)
     case = attention(rng, [[4] * 10], scale=60.0, d=4, dv=2)

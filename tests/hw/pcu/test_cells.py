@@ -179,6 +179,7 @@ def test_a_program_of_lanes_alone_chooses_no_format(cells):
             PcuProgram.unpack(word | 1 << layout[mode].offset, lanes, cells)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CELLS)
 def test_random_products_of_other_cells_equal_numpy(pcu_units, name, seed):
     *_, model = pcu_units

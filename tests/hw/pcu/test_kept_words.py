@@ -127,6 +127,7 @@ def check_lengths(model, name, sizes, program, lengths, rng, words_of=words_of):
         assert (crossed[f"{name}_o_result"].words == payloads(golden)).all(), program
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SETS)
 def test_random_joined_programs_equal_numpy_under_random_stalls(model, name, seed):
     rng = np.random.default_rng(seed)
@@ -175,6 +176,7 @@ BESIDE = {
 INTEGER_SUM = {"alu": AluOperation.ADD_INT32, "alu_operands": (Y, Z, Z, Z)}
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("form", ElementForm, ids=lambda each: each.name)
 @pytest.mark.parametrize("beside", BESIDE)
@@ -206,6 +208,7 @@ LATCHED = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("form", ElementForm, ids=lambda each: each.name)
 @pytest.mark.parametrize("behind", ["vector", "held", "spread"])
@@ -289,6 +292,7 @@ def cycles_of(model, name, phases, length, rng, count=4):
     return cycles // count
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SETS)
 def test_joined_phases_follow_at_once_behind_a_long_strip(model, name, seed):
     """A shorter strip, the end of a packet or all of it, is written before it is read."""
@@ -309,6 +313,7 @@ def test_joined_phases_follow_at_once_behind_a_long_strip(model, name, seed):
                 assert cycles == expected, (len(phases), length)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SETS)
 def test_joined_phases_wait_for_units_and_statistics(model, name, seed):
     """Also from a strip to the next one."""

@@ -46,6 +46,7 @@ def test_a_wrong_unit_is_refused(seed):
         check_function(late, arguments(50, seed))
 
 
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 @pytest.mark.parametrize(
     ("function", "message"),

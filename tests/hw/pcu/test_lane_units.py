@@ -55,6 +55,7 @@ def subnormal_factors(count, seed):
     return tuple(x.astype(np.uint32) for x in (a, b, c))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [products_that_cancel, subnormal_factors])
 def test_the_multiply_add_unit_equals_numpy(model, make, seed):
     a, b, c = make(60_000, seed)
@@ -77,6 +78,7 @@ def test_the_multiply_add_unit_equals_numpy(model, make, seed):
                 assert bits == sum_of_products(last, [(left, y)], FP32, FP32)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("operation", AluOperation, ids=lambda operation: operation.name)
 def test_the_alu_equals_numpy(model, operation, seed, draws):
     a, b = words(draws(6_000, 30_000), seed)

@@ -67,6 +67,7 @@ def wide_model(heavy_lock):
         yield model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SETS)
 def test_random_programs_equal_numpy_under_random_stalls(model, name, seed):
     rng = np.random.default_rng(seed)
@@ -127,6 +128,7 @@ def test_maps_take_t_elements_a_cycle_across_packets(model, name, seed):
         assert cycles == groups * len(stream.words), (form, result, order)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize(("length", "share"), [(1, 2), (40, 8)])
 def test_phases_of_the_same_times_follow_at_once(model, name, length, share, seed):

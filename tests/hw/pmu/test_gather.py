@@ -32,6 +32,7 @@ def check(program: PmuProgram, inputs: tuple[list[Vector], list[Vector]], outcom
     assert sum(outcome.counters.values()) == outcome.cycles
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", range(6))
 def test_random_gathers_equal_numpy_under_stalls(case: int, seed: int) -> None:
     rng = random.Random(seed)
@@ -64,6 +65,7 @@ def test_random_scatters_of_elements_equal_numpy_under_stalls(
     check(program, inputs, run(program, inputs, rng=rng, stall=0.2 * case))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("updates", "reads"), [(1, 1), (20, 30)])
 def test_sums_are_stored_before_and_beside_reads(updates: int, reads: int, seed: int) -> None:
     rng = random.Random(seed)

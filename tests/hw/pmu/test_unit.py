@@ -85,6 +85,7 @@ class FullParityWrong(Pmu):
         return ~lap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", quick_first([FullParityWrong, EmptyParityWrong, FirstLapNotFree]))
 def test_the_rings_catch_a_wrong_parity(make: type[Pmu], seed: int) -> None:
     with pytest.raises(AssertionError):

@@ -74,6 +74,7 @@ def test_a_clear_in_mid_flight_leaves_nothing_behind(
     simulator.run()
 
 
+@pytest.mark.slow
 def test_the_pmu_of_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     for name, value in (("WIDTH_BITS", 256), ("CAPACITY_BYTES", 1 << 16), ("SLOTS", 16)):
@@ -117,6 +118,7 @@ def random_pair(rng: random.Random, buffer: int) -> tuple[EngineProgram, EngineP
     return writer, reader
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", range(5))
 def test_random_programs_equal_the_mirror(case: int, seed: int) -> None:
     rng = random.Random(seed)

@@ -131,6 +131,7 @@ def expected_beats(width_bits, descriptor, coordinates):
     return [sorted(set(row)) for row in rows]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("width_bits", [64, 128])
 @pytest.mark.parametrize("burst_beats", [4, None])
 def test_bursts_hold_exactly_the_beats_of_each_row(width_bits, burst_beats, seed):
@@ -202,6 +203,7 @@ def test_a_burst_a_cycle_within_a_box_and_boxes_close_behind():
     assert when[-1] - when[0] == 199
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("rank", range(1, 6))
 @pytest.mark.parametrize(("coordinate", "extra"), [(0, 0), (-128, 0), (128, 1), (1 << 20, 2)])
 def test_a_box_costs_its_rank_and_two_cycles(rank, coordinate, extra):

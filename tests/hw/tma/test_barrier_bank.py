@@ -54,6 +54,7 @@ def _drawn(rng: random.Random, model: BankModel) -> dict[str, int]:
     return fields | {"operation": kind.value} | counts
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("barriers", "arrivals", "tx_bytes", "ports"),
     [(4, 5, 100, 3), (3, MOST, MOST, 2), (1, 1, 0, 1)],

@@ -34,7 +34,6 @@ from tests.slow_cases import quick_first
             {"latency": 2, "features": tuple(TmaFeature)},
             {"latency": 60, "landing_beats": 32, "features": tuple(TmaFeature), "width_bits": 256},
         ],
-        3,
     ),
     ids=["quick", "several IDs", "all stalled", "slow", "all features", "all wide"],
 )
@@ -254,6 +253,7 @@ def test_streams_take_turns_by_box():
     assert order in ([0, 1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 1, 0, 1])
 
 
+@pytest.mark.slow
 def test_a_drain_takes_every_response_and_the_next_run_works(seed):
     rng = random.Random(seed)
     target = dataclasses.replace(SHORT, base=0x4000)

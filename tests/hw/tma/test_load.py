@@ -81,6 +81,7 @@ def run(
     return result
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("width_bits", "conditions"),
     [

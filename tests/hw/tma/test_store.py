@@ -76,6 +76,7 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, ser
     return result
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("width_bits", "conditions"),
     [

@@ -41,6 +41,7 @@ def on_model(config, program):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("paused", [False, True])
 def test_three_layers_are_chained_without_the_host(model, name, paused, seed):
@@ -63,6 +64,7 @@ def test_three_layers_are_chained_without_the_host(model, name, paused, seed):
     assert len(program.host) == 20 * ceil_div(40, config.sizes.elements)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_commands_mean_what_they_mean_one_by_one(model, name, seed):
     """Whatever meets in the buffer: the model ends each command before the next begins."""

@@ -74,6 +74,7 @@ def test_a_preset_gives_its_name(here, capsys):
     assert "matrix unit of tpu-v3, 2 per core" in Path("build/tpu-v3.v").read_text()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("output", ["-", "/dev/stdout"])
 def test_standard_output_gets_the_text_and_nothing_else(output, here, capsys):
     out, error = run(f"{SMALL} -o {output}", capsys)
@@ -146,7 +147,7 @@ def ports(text, top):
     return {name: int(high or 0) + 1 for high, name in found}
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("words", HEADED)
 def test_the_head_says_what_it_is_and_how_to_make_it_again(words, here, capsys):
     report = json.loads(run(f"{words} -o a.v --json", capsys).out)

@@ -91,6 +91,7 @@ def fake_model(monkeypatch, tmp_path, script):
 RESULTS = "<testsuites><testsuite name='a'>{}</testsuite></testsuites>"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("script", "tests", "passed", "failure"),
     [

@@ -172,6 +172,7 @@ def test_latency_is_counted_in_cycles(model):
     assert cycles[2] - cycles[1] == 298
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("response", ["slverr", "decerr"])
 @pytest.mark.parametrize("direction", ["read", "write"])
 def test_an_error_of_memory_ends_the_launch_and_the_next_is_right(model, seed, direction, response):
@@ -203,7 +204,7 @@ def test_three_errors_of_a_launch_are_met_at_their_beats(model, seed):
     assert works(model, rng)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("channel", range(5))
 def test_each_channel_has_a_stall_of_its_own(model, seed, channel):
     rng = np.random.default_rng(seed)

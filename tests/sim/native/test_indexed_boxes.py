@@ -34,6 +34,7 @@ def test_random_indices_are_live_and_followed_by_the_emulator(scatter, seed):
         assert memory[job.base :] == job.data(job.expected(arrays))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("scatter", [False, True])
 def test_random_indices_are_followed_by_rtl(model, scatter, stall, seed):

@@ -48,6 +48,7 @@ def test_random_lists_are_live_and_copied_by_the_emulator(seed):
         assert memory[job.base :] == expected(job, data)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_random_lists_are_copied_by_rtl(model, seed, stall):
     rng = random.Random(seed)

@@ -35,6 +35,7 @@ def launched(model, job, operands, seed):
     return layout.read(memory, "C")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("special", [0.0, 0.05], ids=["finite", "special"])
 def test_a_product_with_fills_is_that_with_zeros(model, special, seed):
     rng = np.random.default_rng(seed)

@@ -22,6 +22,7 @@ def events(profile):
     return json.loads(trace_of(profile))["traceEvents"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "dims"),
     [
@@ -70,6 +71,7 @@ def _without_ends(top):
     top["traceEvents"] = [each for each in top["traceEvents"] if each["ph"] != "f"]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("edit", "message"),
     [

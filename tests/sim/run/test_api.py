@@ -76,7 +76,7 @@ def test_the_fields_of_a_result_have_their_types(pair):
 
 
 def test_options_of_kernel_compiler_and_schedule_reach_them(pair):
-    schedule = tw.Schedule(slots={"a_tile": 1})
+    schedule = tw.Schedule(slots={"a_tile": 1}, tile={"i": 8})
     result = matmul.run(*pair, **TINY, schedule=schedule, MM=8, out=tw.fp32, place_seed=2)
     assert result.C.dtype == fp32.dtype and result.params["MM"] == 8
     assert result.schedule["slots"]["a_tile"] == 1 and result.schedule["tile"]["i"] == 8

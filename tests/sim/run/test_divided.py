@@ -76,7 +76,7 @@ def ran(kernel, dims, config="tiny", **options):
     return compiled, run(job, compiled, fields)
 
 
-@pytest.mark.few
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kernel", SIZES, ids=lambda each: each.name)
 @pytest.mark.parametrize("config", ["tiny", "small"])
 def test_the_emulator_equals_golden_on_ragged_shapes(kernel, config, seed, draws):
@@ -98,7 +98,7 @@ def test_the_emulator_equals_golden_on_ragged_shapes(kernel, config, seed, draws
         assert outcome.report["verified"], (dims, outcome.problems)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", SIZES, ids=lambda each: each.name)
 def test_the_rtl_equals_golden_under_random_stalls(kernel, seed, heavy):
     conditions = MemoryConditions(latency=20, jitter=20, stall=0.2, seed=seed)

@@ -103,6 +103,7 @@ def test_a_product_of_int8_has_a_scale_for_each_row_and_column(chip, seed):
     assert (found.Y == (sums * s * t).astype(tw.bf16.dtype)).all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_product_of_quantized_rows_is_near_the_exact_one(chip, seed):
     rng = np.random.default_rng(seed)

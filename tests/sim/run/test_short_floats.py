@@ -39,7 +39,7 @@ def mixed(A, B, C):
             tw.store_tile(C[i, j], acc)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [*KINDS, *MIXES])
 def test_the_emulator_equals_golden_and_the_oracle(name, seed, tmp_path):
     first, second, outs, formats = (KINDS | MIXES)[name]

@@ -84,7 +84,7 @@ def sizes_of(rng, most=150):
     return tuple(side(rng, most) for _ in range(3))
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_epilogues_equal_golden_on_random_shapes(name, seed, draws):
     function, first, behind = EPILOGUES[name]
@@ -96,7 +96,7 @@ def test_epilogues_equal_golden_on_random_shapes(name, seed, draws):
     assert sum(len(code.phases) for code in epilogue.codes) == first + behind
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_equal_golden_on_random_shapes(name, seed):
     function, out = INTEGERS[name]
@@ -198,7 +198,7 @@ def product_of_two(function):
     return epilogue
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["small", "large"])
 @pytest.mark.parametrize("name", OF_TWO)
 def test_two_inputs_in_one_stream_equal_golden(name, config, seed, draws):
@@ -211,7 +211,7 @@ def test_two_inputs_in_one_stream_equal_golden(name, config, seed, draws):
     assert len(epilogue.beside_sums) == 2 and not epilogue.chain
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["scale and bias", "bias and residual"])
 @pytest.mark.parametrize("grid", [(4, 1), (4, 2), (2, 4), (3, 2), (1, 8), (1, 1)])
 def test_every_grid_takes_two_inputs_in_one_stream(name, grid):

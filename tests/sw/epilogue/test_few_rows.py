@@ -50,7 +50,7 @@ def turned(kernel, sizes, config="small", dtype=bf16):
     return [part.plan.product.turned for part in compiled.parts if part.plan]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_epilogues_equal_golden_on_few_rows(name, seed):
     rng = random.Random(seed)
@@ -77,6 +77,7 @@ def test_operands_may_be_transposed(seed):
     verify(of_transposes, "small", few_rows(random.Random(seed)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", [linear, product_then(EPILOGUES["residual"][0])])
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_a_bias_or_a_tile_does_not_hinder_the_transposes(kernel, config):
@@ -92,6 +93,7 @@ def test_a_bias_costs_few_cycles_beside_few_rows():
     assert biased <= 1.05 * alone
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("row", "tile", "sizes"), [(None, "int8", (1, 18, 37)), ("int8", "fp32", (32, 496, 37))]
 )

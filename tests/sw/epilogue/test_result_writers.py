@@ -14,6 +14,7 @@ from sw.fabric.merges import MOST_COLLECTED
 from sw.kernels.linear import linear
 from sw.kernels.matmul import matmul
 from sw.kernels.transposed.matmul_nt import matmul_nt
+from tests.slow_cases import quick_first
 
 #: 16, 32, 32 and 72 PCUs.
 WIDE = ChipConfig(rows=4, columns=8, agcu=AgcuConfig(count=1))
@@ -44,7 +45,7 @@ def verified(kernel, config, shape, fmt, seed, backend="emulator"):
     return compiled.parts, outcome.report
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("kernel", "config", "shape", "fmt"), SHAPES)
 def test_two_writers_an_agcu_equal_golden(kernel, config, shape, fmt, seed):
     parts, _ = verified(kernel, config, shape, fmt, seed)
@@ -54,7 +55,7 @@ def test_two_writers_an_agcu_equal_golden(kernel, config, shape, fmt, seed):
     assert part.plan.row_par * part.plan.col_par > MOST_COLLECTED * config.agcu.count
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", [WIDE, TWO], ids=["one AGCU", "two"])
 def test_random_products_on_few_agcus(config, seed, draws):
     draw = random.Random(seed)
@@ -70,15 +71,16 @@ def test_an_agcu_of_one_track_has_one_writer(seed):
     assert [each.stream for each in parts[0].fit.collectors] == [0, 0]
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("config", "shape", "one", "two"),
-    [
-        (TWO, (512, 512, 512), 67_800, 36_229),
-        (ONE, (1024, 512, 512), 264_303, 140_688),
-        (MESH, (1024, 512, 512), 133_333, 71_442),
-        (LARGEST, (1024, 1024, 1024), 264_527, 134_778),
-    ],
+    quick_first(
+        [
+            (TWO, (512, 512, 512), 67_800, 36_229),
+            (ONE, (1024, 512, 512), 264_303, 140_688),
+            (MESH, (1024, 512, 512), 133_333, 71_442),
+            (LARGEST, (1024, 1024, 1024), 264_527, 134_778),
+        ]
+    ),
     ids=["8 x 8, 2", "8 x 8, 1", "12 x 12, 2", "16 x 16, 4"],
 )
 def test_two_writers_an_agcu_serve_more_pcus(config, shape, one, two, monkeypatch):

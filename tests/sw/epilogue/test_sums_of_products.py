@@ -40,6 +40,7 @@ def four_pieces(A, B, C):
     tw.store_tile(C, acc)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("kernel", [adapted, recurrent], ids=lambda each: each.name)
 def test_two_products_are_added(kernel, chip, seed):

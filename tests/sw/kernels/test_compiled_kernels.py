@@ -148,7 +148,7 @@ def test_every_kernel_has_a_definition():
     assert set(BY_DEFINITION) == set(KERNELS)
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     "name",
     [
@@ -189,6 +189,7 @@ def require_unfused(sizes, config, reason):
     assert reason in note
 
 
+@pytest.mark.slow
 def test_keys_that_do_not_fit_are_not_fused():
     sizes = {"H": 2, "G": 1, "M": 6, "S": 425, "D": 16}
     wanted = "Bytes of keys, and of values, must be at most 4096 where one AGCU loads all, not "

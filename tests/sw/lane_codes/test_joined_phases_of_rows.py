@@ -89,6 +89,7 @@ def test_three_groups_of_rows_take_chains():
     assert summary(rms_norm, "small", (37, 1000)).startswith("3 chains of 2 PCUs")
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("chip", ["small", "large", "tiny"])
 @pytest.mark.parametrize("kernel", **by_name([*JOINED, norm_and_scaled]))
 def test_random_shapes_are_equal_by_bytes(kernel, chip, seed):
@@ -98,6 +99,7 @@ def test_random_shapes_are_equal_by_bytes(kernel, chip, seed):
         verify(kernel, chip, (side(rng, most), side(rng, most)), rng.choice([bf16, fp32]))
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("sizes", [(1, 1), (130, 1), (5, 19), (33, 40), (17, 1030)])
 @pytest.mark.parametrize("kernel", **by_name(JOINED))
 def test_strips_end_within_rows(kernel, sizes):

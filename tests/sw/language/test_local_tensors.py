@@ -121,6 +121,7 @@ def test_loops_over_points_may_stand_around_both(seed):
     outcome_of(heads, H=H, M=M, N=N)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("backend", ["emulator", "rtl"])
 def test_on_the_chip_it_is_the_tile_itself(backend, heavy):
     sizes = {"M": 33, "N": 24}

@@ -89,6 +89,7 @@ def test_what_is_put_may_be_computed_in_loops_in_loops(seed):
     assert (outputs.Z == wanted).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("backend", ["emulator", "rtl"])
 def test_a_ring_computes_the_product(backend, seed, heavy):
     problem = Problem(product(staged), named["tiny"], SIZES, bf16)

@@ -310,6 +310,7 @@ def _first_block(value, depends, loops):
 _LAUNCHES, _LIVE, _PLACE = peel._launches, slices.live, slices._place
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("module", "name", "fault"),
     [

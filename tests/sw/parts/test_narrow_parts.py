@@ -63,6 +63,7 @@ def scaled(X, v, g, Y):
 KERNELS = (logarithms, log_softmax, log_sum_exp)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("dtype", [tw.bf16, tw.fp32], ids=str)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)

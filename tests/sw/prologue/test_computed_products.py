@@ -154,7 +154,7 @@ def test_a_chip_without_lanes_is_refused():
         compile_kernel(gda, config, dims={"M": 64, "N": 40, "C": 5}, dtype=bf16)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chip", ["small", "large"])
 @pytest.mark.parametrize("rows", [576, 640, 768])
 def test_slabs_are_as_short_as_of_other_sums(chip, rows):

@@ -63,6 +63,7 @@ def searched(chip, kernel, shape, dtype):
             yield parallel._Search(work, config, constraints_of(work, schedule)).fitting
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("chip", "kernel", "shape", "dtype"),
     SHAPES,
@@ -74,7 +75,7 @@ def test_the_best_plan_is_one_of_those_that_the_search_looks_at(chip, kernel, sh
         assert min(cycles[: parallel._FINALISTS]) <= MOST * min(cycles)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("chip", "kernel", "shape", "dtype", "cycles"), CORPUS)
 def test_the_faster_plan_is_chosen(chip, kernel, shape, dtype, cycles):
     sizes = dict(zip("MNK", shape, strict=True))

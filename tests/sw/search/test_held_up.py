@@ -60,6 +60,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_form_that_is_clearly_faster_is_found(case):
     kernel, dims, config, may_be, faster = case
@@ -104,6 +105,7 @@ def counted(monkeypatch):
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "dims", "config", "forms"),
     [

@@ -54,7 +54,7 @@ def kinds(plans):
     return found
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "fmt", "out"),
     [

@@ -55,7 +55,7 @@ def arrays(rng, sizes):
     ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
 def test_random_kernels_equal_golden_on_the_emulator(config, seed):
     rng = np.random.default_rng(seed)

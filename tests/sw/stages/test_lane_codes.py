@@ -109,6 +109,7 @@ def compare(program, arrays, **how):
     return codes
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("special", [False, True], ids=["plain", "special"])
 @pytest.mark.parametrize(("kernel", "wanted"), KERNELS, ids=lambda each: getattr(each, "name", ""))
 def test_kernels_have_goldens_bits_in_few_phases(kernel, wanted, special, seed):

@@ -42,6 +42,7 @@ def numbers(rng, count, most):
     return drawn.astype(np.int32)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("dtype", [tw.bf16, tw.fp32], ids=str)
 def test_elements_are_picked_by_any_number(chip, dtype, seed):
@@ -109,6 +110,7 @@ def where_positive(X, Y):
         tw.store_tile(Y[i, :], tw.where(x > 0.0, tw.col_index(x), -1))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 def test_numbers_need_no_reduction(chip, seed):
     rng = np.random.default_rng(seed)

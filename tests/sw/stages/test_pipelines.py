@@ -26,7 +26,7 @@ from tests.sw.stages.region_runs import side, verify
 KERNELS = (add, silu, gelu, softmax, rms_norm, layer_norm, transpose)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_kernels_equal_golden_on_random_shapes(kernel, seed):
     rng = random.Random(seed)
@@ -145,7 +145,7 @@ def weighted(X, g, Y):
         tw.store_tile(Y[i, :], (x - tw.row_sum(x * weights)) * weights)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [rms_norm, layer_norm, weighted], ids=lambda each: each.name)
 @pytest.mark.parametrize("columns", [520, 601])
 def test_vectors_that_no_buffer_holds_pass_in_pieces(kernel, columns):
@@ -160,7 +160,7 @@ def test_rtl_takes_vectors_in_pieces(heavy):
     verify(weighted, "tiny", (9, 523), backend="rtl", seed=3, jitter=20)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "sizes"),
     [

@@ -58,6 +58,7 @@ def compare(region, bits, width, phases=PHASES, known=True):
     return codes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("part", range(4))
 def test_random_regions_have_goldens_bits(part, seed):
     random = np.random.default_rng([seed, part])
@@ -135,6 +136,7 @@ def one(op, format_, lane_axis, random, shapes=(SIZE, SIZE, SIZE)):
     return DrawnRegion(nodes, types, outputs, lane_axis, arrays)
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("lane_axis", [0, 1])
 @pytest.mark.parametrize("op", [each.name for each in OPERATIONS.values() if not each.internal])
 def test_each_operation_has_goldens_bits(op, lane_axis, seed):

@@ -55,6 +55,7 @@ def test_pieces_of_a_box_hold_a_row_and_pad_it_least(form, vector):
         assert columns <= length * count <= 1.1 * (columns + unit)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", PRIMES, ids=str)
 def test_prime_numbers_of_vectors_equal_golden(dtype):
     for columns in PRIMES[dtype]:
@@ -82,11 +83,12 @@ def test_a_tensor_of_one_axis_is_a_row_of_any_length(columns, dtype):
 
 @pytest.mark.parametrize("dtype", PRIMES, ids=str)
 @pytest.mark.parametrize("kernel", [softmax, rms_norm], ids=lambda each: each.name)
-@pytest.mark.few
+@pytest.mark.few(1)
 def test_a_prime_number_of_vectors_on_the_rtl(kernel, dtype, seed, heavy):
     require_predicted(kernel, "tiny", (5, PRIMES[dtype][1]), dtype, seed)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("chip", "rows", "widths", "piece", "dtype"),
     [

@@ -145,7 +145,7 @@ IN_SEVERAL = (
 )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", IN_ONE_FORMAT, ids=lambda kernel: kernel.name)
 def test_row_values_equal_golden_on_random_shapes(kernel, seed):
     rng = random.Random(seed)
@@ -165,6 +165,7 @@ def test_row_values_of_other_formats_equal_golden(kernel, seed):
         verify(kernel, "tiny", (side(rng, 40), side(rng, 40)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "kernel", [shifted, row_norm, rounded_sum, heated], ids=lambda each: each.name
 )

@@ -18,6 +18,7 @@ def compiled_of(kernel, config, shape, dtype=bf16):
     return compile_kernel(kernel, config, dims={"M": rows, "N": columns}, dtype=dtype)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "dtype"),
     [

@@ -96,7 +96,7 @@ def pair_before_maximum(X, g, b, Y):
         tw.store_tile(Y[i, :], x - tw.row_max(x))
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "dtype"),
     [
@@ -124,7 +124,7 @@ def test_shared_chains_equal_golden(kernel, chip, shape, dtype, only_shared):
     verify(kernel, chip, shape, dtype)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "kernel", [residual, affine, pair_before_maximum, layer_norm], ids=lambda kernel: kernel.name
 )
@@ -142,6 +142,7 @@ def test_two_vectors_of_one_format_take_one_program():
     assert "chains of 2 PCUs" in summary(layer_norm, "small", (100, 100))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "most"),
     [(layer_norm, "small", (1152, 256), 1.12), (rms_norm, "large", (1728, 256), 1.12)],

@@ -45,7 +45,7 @@ def test_many_random_products_equal_golden(config, seed):
         verify(drawn_product(rng, *MOST[config]), config, seed)
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize("offset", [None, 0, 60])
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_blocks_are_kept_or_loaded_for_each_group(config, offset, seed):

@@ -72,7 +72,7 @@ def parts(kernel, config, sizes, dtype=bf16):
     return len(compile_kernel(kernel, named[config], dims=dims, dtype=dtype, out=out).parts)
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", [bf16, fp32], ids=str)
 @pytest.mark.parametrize("kernel", ROWS, ids=lambda kernel: kernel.name)
 def test_rows_and_statistics_are_one_image_and_equal_golden(kernel, dtype, seed, draws):
@@ -90,7 +90,7 @@ def test_rows_and_statistics_are_one_image_and_equal_golden(kernel, dtype, seed,
     assert parts(kernel, "tiny", sizes, dtype) == 1
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", ROWS, ids=lambda kernel: kernel.name)
 def test_results_on_rtl_equal_golden_under_random_stalls(kernel, heavy, seed):
     rest = {"backend": "rtl", "seed": seed % 1000, "jitter": 20}
@@ -117,6 +117,7 @@ def heads(X, E, R):
             tw.store_tile(R[h, i, :], tw.row_sum(e))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("config", "backend"), [("small", "emulator"), ("large", "emulator"), ("tiny", "rtl")]
 )

@@ -18,6 +18,7 @@ from tests.sw.stages.test_pipelines import softmax_residual
 WIDENED = "8 rows per vector"
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape"),
     [
@@ -55,6 +56,7 @@ def converted(X, Y, m):
         tw.store_tile(m[i, :], tw.row_max(x))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", [softmax, greatest, converted], ids=lambda each: each.name)
 def test_nan_with_payloads_give_the_bytes_of_golden(kernel):
     shape = 16, 150
@@ -92,6 +94,7 @@ def test_few_rows_on_the_rtl(kernel, shape, seed, heavy):
     require_predicted(kernel, "small", shape, bf16, seed)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("chip", "rows", "columns", "most"),
     [("small", 16, 4096, 1.02), ("small", 32, 4096, 1.02), ("large", 64, 3000, 1.10)],

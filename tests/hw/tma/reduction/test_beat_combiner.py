@@ -55,6 +55,7 @@ def test_every_operation_and_format_is_numpys(seed, draws):
     assert wrong_pairs(beat_combiner, seed, draws(200, 400)) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("healthy", "faulty"),
     [

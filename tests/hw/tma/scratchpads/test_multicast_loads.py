@@ -105,6 +105,7 @@ def test_user_accesses_of_one_destination_lose_no_data_of_another():
     bench.run(work, interfere)
 
 
+@pytest.mark.slow
 def test_a_store_comes_from_its_source():
     out = Descriptor(base=OUT, format=ElementFormat.FP32, dims=(16, 16), strides=(64,), box=(16, 4))
     bench = pads_bench(3, stall=0.2)

@@ -72,6 +72,7 @@ def test_a_copy_moves_its_bytes_and_completes_them_at_the_destinations(width_bit
     bench.run(work)
 
 
+@pytest.mark.slow
 def test_a_whole_scratchpad_is_copied_while_boxes_of_its_source_are_stored():
     """They take turns, so the copy is complete when half of four such stores are."""
     bench = pads_bench(3)

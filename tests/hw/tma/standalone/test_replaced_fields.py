@@ -178,6 +178,7 @@ def test_an_error_response_ends_a_replacement_with_its_code(response, code):
     assert sorted(bench.completions) == [(0, code.value), (1, 0), (2, TmaError.RANK.value)]
 
 
+@pytest.mark.slow
 def test_an_abort_amid_stores_and_replacements_leaves_a_unit_that_works(seed):
     rng = random.Random(seed)
     bench = _bench(seed, latency=12, stall=0.4)

@@ -29,6 +29,7 @@ _TABLE, _READ, _WRITTEN = 0x1000, (0x2000, 0x6000), (0x6000, 0xA000)
 _C, _W, _H, _N, _TAPS = 16, 6, 5, 2, 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width_bits", "memory"),
     quick_first(

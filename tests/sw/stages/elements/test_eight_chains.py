@@ -49,6 +49,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("kernel", "config", "sizes"), CASES, ids=lambda each: getattr(each, "name", "-")
 )
@@ -56,11 +57,13 @@ def test_results_equal_golden(only_many, kernel, config, sizes):
     verify(kernel, config, sizes, {narrower: fp32}.get(kernel, bf16))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("kernel", "dtype"), [(add, int8), (silu, bf16), (add, fp32)])
 def test_equal_on_the_rtl_in_the_predicted_cycles(only_many, kernel, dtype):
     require_predicted(kernel, "small", (70, 90), dtype, seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("copies", [8, 5, 6, 7])
 def test_packets_longer_than_the_fifo_of_a_pcu_take_the_predicted_cycles(copies, monkeypatch):
@@ -88,6 +91,7 @@ def test_long_packets_are_for_few_chains():
     assert "of 2 PCUs" in summary(silu, ONE, (200, 300), fp32)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kernel", [add, gelu, two_results])
 @pytest.mark.parametrize("config", [*named.values(), ONE, TWO], ids=[*named, "one", "two"])
 def test_no_bound_is_above_the_cycles(monkeypatch, kernel, config):
