@@ -23,7 +23,7 @@ from sw.search.best_first import BestFirst
 from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints
 from sw.search.remembered import Drawn, remembered
-from sw.search.rough_cost import SLACK, least, rough
+from sw.search.rough_cost import beside_cycles, least, rough
 
 __all__ = ["Timed", "estimate", "parallel", "require_fit"]
 
@@ -78,7 +78,7 @@ def parallel(
     search = _search(_Case(product, config, constraints))
     found: list[_Candidate] = []
     for number, (plan, places) in enumerate(itertools.islice(search.fitting, _FINALISTS)):
-        cycles = predict(plan, places) + plan.grid_cycles / SLACK
+        cycles = predict(plan, places) + beside_cycles(plan)
         if plan.grouped:
             # Passes at once must gain more than runs that count as equal differ by.
             cycles *= _EQUAL

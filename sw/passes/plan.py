@@ -372,8 +372,9 @@ class Plan:
     @property
     def tile_cycles(self) -> int:
         """Cycles per tile: the largest of its rows, the sum latency and the weight load."""
-        # The weights of all PCU columns share one link, and every PCU waits for its column's.
-        weights = self.pass_columns + self.config.grid_columns
+        # The weights of all PCU columns share one link. Those of a PCU's next tile wait until those
+        # of the last one are in use, and others pass meanwhile, if there are any.
+        weights = max(self.pass_columns, 2 * self.config.grid_columns)
         least = fewest_rows(self.config) if self.read_tiles > 1 else 1
         return max(self.rows, least, weights)
 

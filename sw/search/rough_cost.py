@@ -10,11 +10,14 @@ from sw.passes.fit import pieces
 from sw.passes.plan import Plan, fewest_rows
 from sw.search.operand_agcus import a_shares, b_shares, operand_agcus
 
-__all__ = ["SLACK", "least", "rough"]
+__all__ = ["beside_cycles", "least", "rough"]
 
 #: A plan is charged this part of the time in which its grid is busy: of two plans that memory
 #: bounds alike, the grid that is less busy catches up after a wait.
-SLACK = 16
+_SLACK = 16
+#: And this part of the time in which its busiest port loads: cycles that cost much traffic are not
+#: worth it, and they are lost to a slower memory.
+_SPARED = 128
 #: A plan is charged this part of its first slabs: of two plans alike, slots of the one with shorter
 #: slabs are free earlier.
 _LONGER = 1 / 1024
@@ -29,9 +32,7 @@ def rough(plan: Plan) -> float:
     ----------
     plan : Plan
     """
-    agcus, loading = plan.config.agcu.count, a_shares(plan)
-    a_parts = 2 if plan.rows_shared and loading == agcus else 1
-    share = _shares(plan, a_parts, a_parts, loading)
+    share = _first_shares(plan)
     single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
     compute = plan.row_blocks * plan.all_passes * single_pass
     stores = plan.row_blocks * plan.c_slots * share.c
@@ -42,7 +43,21 @@ def rough(plan: Plan) -> float:
     begin = max(share.at_port(a, b), share.a_writes) + _LONGER * (a + b)
     end = last_cycles(plan, share, pieces(plan, {}))
     loads = load_cycles(plan, share)
-    return max(max(compute, stores) + first, loads) + begin + end + plan.grid_cycles / SLACK
+    return max(max(compute, stores) + first, loads) + begin + end + _beside(plan, loads)
+
+
+def beside_cycles(plan: Plan) -> float:
+    """What counts beside the cycles of a plan, in cycles: work of its PCUs, and loads.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    return _beside(plan, load_cycles(plan, _first_shares(plan)))
+
+
+def _beside(plan: Plan, loads: float) -> float:
+    return plan.grid_cycles / _SLACK + loads / _SPARED
 
 
 def least(plan: Plan) -> float:
@@ -74,7 +89,14 @@ def _least(plan: Plan, loading: int) -> float:
     longest = max(plan.tiles * max(plan.tile_cycles, fewest_rows(plan.config)), share.results)
     first = max(share.at_port(a, b) - plan.together * longest, 0)
     last = last_cycles(plan, share, pieces(plan, {}))
-    return max(max(compute, blocks * share.c) + first, loads) + last + plan.grid_cycles / SLACK
+    return max(max(compute, blocks * share.c) + first, loads) + last + _beside(plan, loads)
+
+
+def _first_shares(plan: Plan) -> Shares:
+    """Cycles per load and store, where as many AGCUs load A as may."""
+    agcus, loading = plan.config.agcu.count, a_shares(plan)
+    a_parts = 2 if plan.rows_shared and loading == agcus else 1
+    return _shares(plan, a_parts, a_parts, loading)
 
 
 def _shares(plan: Plan, a_parts: int, a_agcus: int, loading: int) -> Shares:
