@@ -16,7 +16,7 @@ from sw.fabric.merges import MERGED
 from sw.lane_codes.joined_codes import cycles_per_group
 from sw.passes.fit import Fit
 from sw.passes.plan import Plan, load_streams
-from sw.search.operand_agcus import a_shares
+from sw.search.operand_agcus import MEETING, a_shares
 
 __all__ = [
     "LATENCY",
@@ -197,7 +197,7 @@ def shares(
         c=writers * rows * box_cycles(config, product.out, *c_box),
         # A PMU takes one vector per cycle, however many AGCUs send to it.
         a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
-        b_writes=plan.b_bytes / plan.vector_bytes,
+        b_writes=plan.b_bytes / plan.vector_bytes * (MEETING if b_parts > 1 else 1.0),
         both=both,
         results=max(own, rows * columns * plan.result_vectors),
         side=_side_cycles(plan),

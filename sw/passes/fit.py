@@ -11,7 +11,7 @@ from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, sid
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack, require_room
 from sw.passes.plan import Plan
-from sw.search.operand_agcus import a_shares, b_shares, operand_agcus
+from sw.search.operand_agcus import a_parts_of, a_shares, b_shares, operand_agcus
 
 __all__ = [
     "Fit",
@@ -144,9 +144,7 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
     for b_parts in b_shares(plan):
         if b_parts > agcus or (b_parts == 2 and not _b_shared(plan)):
             continue
-        for a_parts in (2, 1):
-            if a_parts == 2 and not plan.rows_shared:
-                continue
+        for a_parts in a_parts_of(plan):
             for collectors in writer_choices(plan):
                 yield collectors, b_parts, a_parts, agcus
 

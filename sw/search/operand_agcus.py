@@ -5,7 +5,11 @@ from __future__ import annotations
 from hw.numeric.division import ceil_div
 from sw.passes.plan import Plan, spread
 
-__all__ = ["a_shares", "b_shares", "operand_agcus"]
+__all__ = ["MEETING", "a_parts_of", "a_shares", "b_shares", "operand_agcus"]
+
+#: Two AGCUs that load the same slots meet at their PMU, and what either loads beside waits: where
+#: a PMU of B is written in each cycle, passes are held up while a panel of A is loaded.
+MEETING = 9 / 8
 
 
 def a_shares(plan: Plan) -> int:
@@ -39,13 +43,28 @@ def _a_divided(plan: Plan) -> bool:
 def b_shares(plan: Plan) -> tuple[int, ...]:
     """Numbers of AGCUs that may load B, the better one first.
 
-    Where A is fetched for each pass, B comes by an AGCU of its own, if there is one. The B of a
-    turned product is small. If two engines read B, both report a freed slot to the one AGCU.
+    Where A is fetched for each pass, or B in each cycle, B comes by an AGCU of its own, if there is
+    one. The B of a turned product is small. If two engines read B, both report a freed slot to the
+    one AGCU.
     """
     if plan.product.turned or plan.side_inputs or plan.b_split:
         return (1,)
     own = 1 < plan.row_par < plan.config.agcu.count and not plan.resident
-    return (1, 2) if own else (2, 1)
+    return (1, 2) if own or _b_always(plan) else (2, 1)
+
+
+def a_parts_of(plan: Plan) -> tuple[int, ...]:
+    """Numbers of AGCUs that may share the slots of A, the better one first."""
+    if not plan.rows_shared or (plan.config.agcu.count == 2 and _b_always(plan)):
+        return (1,)
+    return (2, 1)
+
+
+def _b_always(plan: Plan) -> bool:
+    """Whether B is loaded in nearly every cycle, and A is not, for one row group."""
+    if plan.row_par > 1 or not plan.resident or plan.product.turned or plan.side_inputs:
+        return False
+    return plan.pass_columns * MEETING > plan.tile_cycles and plan.config.agcu.count > 1
 
 
 def operand_agcus(
@@ -78,7 +97,7 @@ def operand_agcus(
             (agcu, *each) for agcu, each in zip(loading, spread(plan.row_par, len(loading)))
         )
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts))
-    if agcus == 2 and not plan.side_inputs:
+    if agcus == 2 and not plan.side_inputs and len(shares) > 1:
         b_agcus = (0, 1)[:b_parts]
     if plan.one_operand:
         b_agcus = ((agcus - 2) | 1,)

@@ -8,7 +8,7 @@ from sw.epilogue.collector import writer_choices
 from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.passes.fit import pieces
 from sw.passes.plan import Plan, fewest_rows
-from sw.search.operand_agcus import a_shares, b_shares, operand_agcus
+from sw.search.operand_agcus import a_parts_of, a_shares, b_shares, operand_agcus
 
 __all__ = ["beside_cycles", "least", "rough"]
 
@@ -95,7 +95,7 @@ def _least(plan: Plan, loading: int) -> float:
 def _first_shares(plan: Plan) -> Shares:
     """Cycles per load and store, where as many AGCUs load A as may."""
     agcus, loading = plan.config.agcu.count, a_shares(plan)
-    a_parts = 2 if plan.rows_shared and loading == agcus else 1
+    a_parts = a_parts_of(plan)[0] if loading == agcus else 1
     return _shares(plan, a_parts, a_parts, loading)
 
 
