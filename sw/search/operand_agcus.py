@@ -9,7 +9,7 @@ __all__ = ["MEETING", "a_parts_of", "a_shares", "b_shares", "operand_agcus"]
 
 #: Two AGCUs that load the same slots meet at their PMU, and what either loads beside waits: where
 #: a PMU of B is written in each cycle, passes are held up while a panel of A is loaded.
-MEETING = 9 / 8
+MEETING = 21 / 20
 
 
 def a_shares(plan: Plan) -> int:

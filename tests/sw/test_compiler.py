@@ -76,8 +76,8 @@ def test_bytes_do_not_depend_on_schedule_or_placement():
     others = [
         compiled(config=SMALL, shape=shape, place_seed=2),
         compiled(config=SMALL, shape=shape, schedule=tw.Schedule(tile={"i": 24, "j": 16})),
-        compiled(config=SMALL, shape=shape, schedule=tw.Schedule(row_par={"c": 1})),
-        compiled(config=SMALL, shape=shape, schedule=tw.Schedule(col_par={"c": 1})),
+        compiled(config=SMALL, shape=shape, schedule=tw.Schedule(row_par={"c": 2})),
+        compiled(config=SMALL, shape=shape, schedule=tw.Schedule(col_par={"c": 2})),
         compiled(config=SMALL, shape=shape, schedule=first.schedule),
     ]
     expected = answers(first)[0].tobytes()

@@ -186,7 +186,7 @@ def test_columns_along_k_are_loaded_once(col_par):
 def test_two_agcus_share_each_operand():
     for ta, tb in TRANSPOSITIONS:
         constraints = Constraints(row_par=1)
-        plan, places = check(named["small"], (96, 40, 64), bf16, bf16, constraints, ta=ta, tb=tb)
+        plan, places = check(named["small"], (96, 24, 64), bf16, bf16, constraints, ta=ta, tb=tb)
         assert places.a_parts == len(places.b_agcus) == 2
 
 
@@ -288,9 +288,16 @@ def test_a_panel_that_does_not_fit_is_streamed():
 
 
 def test_rows_of_one_group_come_from_both_agcus():
-    plan, places = check(named["small"], (90, 40, 64), bf16, bf16, Constraints(row_par=1))
+    plan, places = check(named["small"], (90, 20, 64), bf16, bf16, Constraints(row_par=1))
     assert places.a_parts == 2
     assert plan.rows % 2 == 0
+
+
+def test_weights_of_each_cycle_come_by_an_agcu_of_their_own():
+    """Of two that meet at the PMU, either holds the other up when it loads A."""
+    plan, places = check(named["small"], (256, 256, 256), bf16, bf16)
+    assert plan.pass_columns == plan.tile_cycles == 64
+    assert places.a_agcus == ((0, 0, 1),) and places.b_agcus == (1,)
 
 
 def test_buffers_share_a_pmu_where_there_are_few():
