@@ -141,14 +141,13 @@ def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> 
 
 def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
-    close: dict[tuple[float, str], _Candidate] = {}
+    close: dict[str, _Candidate] = {}
     work = 0.0
     for each in found:
         cycles, _, plan, _ = each
         # Where memory has time to spare, streaming A costs nothing and gains nothing, and slabs of
-        # other lengths neither.
-        alike = dataclasses.replace(plan, resident=True, a_slab=1, b_slab=1)
-        key = cycles, alike.describe()
+        # other lengths little: of plans that differ in these alone the first is run.
+        key = dataclasses.replace(plan, resident=True, a_slab=1, b_slab=1).describe()
         if key in close:
             continue
         work += cycles * plan.row_par * plan.col_par + _PACKET_WORK * plan.lane_packets
