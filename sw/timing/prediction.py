@@ -50,7 +50,7 @@ class Prediction:
     busy : mapping of str to float
         Share of the cycles of one iteration in which a unit moves something, by its name in a
         report: PCUs by vectors that enter the array or groups that enter the lanes, PMUs by vectors
-        at the busier one of their ports, AGCUs by beats.
+        at the busier one of their ports, AGCUs by beats that they read or that they write.
     vectors : mapping of (str, int) to int
         Vectors that leave a port of a unit in one iteration, by its name in a report and the port.
     """

@@ -128,11 +128,15 @@ class TimedNetwork(Network):
     def moves(self, at: tuple[int, ...], memory: bool) -> float:
         """Cycles in which the unit at a position moves something."""
         if memory:
-            return sum(
-                int(stream.rows.beats())
-                for server in self._timed_servers
-                if server.side in [side for index, side in self.sides if index == at[0]]
-                for stream in server.streams
+            # It reads and writes at once.
+            sides = [side for index, side in self.sides if index == at[0]]
+            return max(
+                (
+                    sum(int(stream.rows.beats()) for stream in server.streams)
+                    for server in self._timed_servers
+                    if server.side in sides
+                ),
+                default=0,
             )
         lanes = self._lanes.get(at)
         if at in self._grids:

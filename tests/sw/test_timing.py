@@ -249,8 +249,8 @@ def test_busy_shares_are_of_the_cycles_of_the_kernel():
         if SMALL.unit_at(row, column).name == "PCU":
             assert found.busy[f"pcu_{row}_{column}"] == pytest.approx(vectors / found.kernel)
     assert len(found.busy) == len(list(program.units())) and max(found.busy.values()) < 1
-    # The beats of two operands and the result, at least.
-    beats = 3 * 256 * 256 * 2 // 32
+    # The beats of two operands, at least; results are written meanwhile.
+    beats = 2 * 256 * 256 * 2 // 32
     assert sum(found.busy[f"agcu_{number}"] for number in range(2)) >= beats / found.kernel
 
 

@@ -14,7 +14,6 @@ from sw.fabric.merges import MOST_COLLECTED
 from sw.kernels.linear import linear
 from sw.kernels.matmul import matmul
 from sw.kernels.transposed.matmul_nt import matmul_nt
-from tests.slow_cases import quick_first
 
 #: 16, 32, 32 and 72 PCUs.
 WIDE = ChipConfig(rows=4, columns=8, agcu=AgcuConfig(count=1))
@@ -71,16 +70,15 @@ def test_an_agcu_of_one_track_has_one_writer(seed):
     assert [each.stream for each in parts[0].fit.collectors] == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "shape", "one", "two"),
-    quick_first(
-        [
-            (TWO, (512, 512, 512), 67_642, 36_073),
-            (ONE, (1024, 512, 512), 264_303, 140_688),
-            (MESH, (1024, 512, 512), 133_180, 71_442),
-            (LARGEST, (1024, 1024, 1024), 263_720, 134_660),
-        ]
-    ),
+    [
+        (TWO, (512, 512, 512), 67_642, 36_073),
+        (ONE, (1024, 512, 512), 264_303, 140_688),
+        (MESH, (1024, 512, 512), 133_180, 71_442),
+        (LARGEST, (1024, 1024, 1024), 263_720, 134_660),
+    ],
     ids=["8 x 8, 2", "8 x 8, 1", "12 x 12, 2", "16 x 16, 4"],
 )
 def test_two_writers_an_agcu_serve_more_pcus(config, shape, one, two, monkeypatch):

@@ -41,7 +41,7 @@ CASES = [
 CASES += [(softmax, "small", 16, 4096, bf16), (rms_norm, "large", 40, 3072, bf16)]
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("kernel", "chip", "rows", "columns", "form"),
     CASES,
@@ -56,7 +56,7 @@ def test_the_first_is_the_best_of_all(monkeypatch, kernel, chip, rows, columns, 
     ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [rms_norm, layer_norm, softmax])
 def test_few_pipelines_are_built_on_a_large_mesh(monkeypatch, kernel):
     made, built = [], []
@@ -82,7 +82,7 @@ def only_sharing(monkeypatch):
     only_grids(monkeypatch, row_choices, lambda each: each.lines > lines)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "sizes", "form"),
     [(softmax, (100, 150), bf16), (softmax, (70, 90), fp32), (rms_norm, (130, 256), bf16)],
