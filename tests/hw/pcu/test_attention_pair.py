@@ -52,6 +52,7 @@ def test_large_scores_raise_the_maximum_and_scale_old_sums(seed):
     simulate_attention(case, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "special",
     [

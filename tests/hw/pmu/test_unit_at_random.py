@@ -27,6 +27,7 @@ from tests.hw.reused_simulator import Simulation
 from tests.hw.step_model import moves_of
 
 
+@pytest.mark.slow
 def test_a_clear_in_mid_flight_leaves_nothing_behind(
     seed: int, draws: Callable[[int, int], int]
 ) -> None:

@@ -113,6 +113,7 @@ def test_random_columns_are_those_of_numpy(rank, conditions, seed):
         assert reports == [(0, each.swizzle.value, each.box_bytes // unit) for each in wanted]
 
 
+@pytest.mark.slow
 def test_a_pixel_is_prepared_per_cycle():
     """Pixels of a beat, each a burst, of rank 4: a beat per cycle, also from box to box."""
     data = random_bytes(1, 0x10000)

@@ -65,6 +65,7 @@ def test_random_products_on_few_agcus(config, seed, draws):
         verified(kernel, config, shape, bf16, seed)
 
 
+@pytest.mark.slow
 def test_an_agcu_of_one_track_has_one_writer(seed):
     parts, _ = verified(matmul, ONE_TRACK, (300, 111, 45), bf16, seed)
     assert [each.stream for each in parts[0].fit.collectors] == [0, 0]

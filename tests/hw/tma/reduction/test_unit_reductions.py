@@ -13,7 +13,6 @@ from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_store, random_bytes, random_case
 from tests.hw.tma.reduction.reduced_boxes import box_reduce
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places
-from tests.slow_cases import quick_first
 
 _TABLE, _REGION = 0x1000, (0x2000, 0x5000)
 _TILE = Descriptor(
@@ -37,15 +36,14 @@ def _number(rng, descriptor):
     return dataclasses.replace(plain, format=rng.choice(formats))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width_bits", "memory"),
-    quick_first(
-        [
-            (64, {"latency": 3, "entries": 16}),
-            (64, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True, "read_ids": 2}),
-            (256, {"latency": 10, "jitter": 9, "interleaves": True}),
-        ]
-    ),
+    [
+        (64, {"latency": 3, "entries": 16}),
+        (64, {"latency": 30, "jitter": 40, "stall": 0.5, "interleaves": True, "read_ids": 2}),
+        (256, {"latency": 10, "jitter": 9, "interleaves": True}),
+    ],
 )
 def test_boxes_are_reduced_in_order(width_bits, memory, seed, draws):
     rng = random.Random(seed)

@@ -18,9 +18,8 @@ _OTHER = dataclasses.replace(_SHORT, base=0x2400)
 _AT_SHORT, _AT_LONG, _AT_OTHER = 0x1000, 0x1080, 0x1100
 
 
-@pytest.mark.parametrize(
-    "queued", [5, *(pytest.param(number, marks=pytest.mark.slow) for number in (3, 4, 6, 7, 8))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("queued", range(3, 9))
 def test_an_entry_used_in_the_cycle_of_a_prefetch_is_not_replaced(queued):
     """Loads wait in the engine while the prefetch right before the last of them ends."""
     bench = UnitBench(random_bytes(11, 0x4000), entries=2, readable=[(0x1000, 0x4000)])

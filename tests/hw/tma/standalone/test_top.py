@@ -192,6 +192,7 @@ def test_a_reduction_by_registers():
     assert np.array_equal(bench.data, expected)
 
 
+@pytest.mark.slow
 def test_a_full_queue_refuses_a_command_and_loses_none():
     bench = _bench(latency=300)
 

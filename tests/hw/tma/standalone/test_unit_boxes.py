@@ -10,7 +10,6 @@ from hw.tma.barriers.barrier_layouts import BarrierOperation
 from hw.tma.standalone.unit_commands import TmaOperation
 from tests.hw.tma.model import box_load, box_store, random_bytes, random_case
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places
-from tests.slow_cases import quick_first
 
 _TABLE = 0x1000
 _KINDS = 10
@@ -133,10 +132,9 @@ def _shape(descriptor):
     return descriptor.dims, descriptor.box
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width_bits", [256, pytest.param(1024, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "swizzle", quick_first([Swizzle.B128, Swizzle.NONE, Swizzle.B32, Swizzle.B64])
-)
+@pytest.mark.parametrize("swizzle", [Swizzle.B128, Swizzle.NONE, Swizzle.B32, Swizzle.B64])
 def test_short_boxes_leave_what_follows_them(width_bits, swizzle, seed):
     """Boxes of 16 bytes upwards: no other byte of the scratchpad changes, whatever the swizzle."""
     data = random_bytes(seed, 0x4000)

@@ -21,7 +21,6 @@ from tests.hw.tma.im2col_model import (
 )
 from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench, place_of, swizzled_places
-from tests.slow_cases import quick_first
 
 _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 _TABLE, _READ, _WRITTEN = 0x1000, (0x2000, 0x6000), (0x6000, 0xA000)
@@ -32,13 +31,11 @@ _C, _W, _H, _N, _TAPS = 16, 6, 5, 2, 3
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("width_bits", "memory"),
-    quick_first(
-        [
-            (64, {"latency": 9, "jitter": 9, "stall": 0.3}),
-            (256, {"latency": 20}),
-            (512, {"latency": 5, "stall": 0.9}),
-        ]
-    ),
+    [
+        (64, {"latency": 9, "jitter": 9, "stall": 0.3}),
+        (256, {"latency": 20}),
+        (512, {"latency": 5, "stall": 0.9}),
+    ],
 )
 def test_random_columns_of_a_scratchpad_are_those_of_numpy(width_bits, memory, seed):
     rng = random.Random(seed)

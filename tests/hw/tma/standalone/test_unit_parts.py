@@ -51,6 +51,7 @@ def _four(descriptor, at):
     return [(at[0], row) for row in at[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width_bits", "capacity", "memory"),
     [

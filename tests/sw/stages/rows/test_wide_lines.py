@@ -11,7 +11,6 @@ from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 from sw.stages.rows import row_choices
-from tests.slow_cases import quick_first
 from tests.sw.stages.region_runs import compiled_of, only_grids, require_predicted, verify
 
 #: 32 PCUs of one AGCU.
@@ -57,15 +56,14 @@ def test_wide_lines_equal_golden(kernel, chip, shape, dtype, only_wide):
     verify(kernel, chip, shape, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "eight", "more"),
-    quick_first(
-        [
-            (softmax, ONE, (1024, 512), 66_744, 57_771),
-            (rms_norm, TWO, (1024, 512), 34_931, 26_360),
-            (layer_norm, TWO, (1500, 400), 60_508, 37_332),
-        ]
-    ),
+    [
+        (softmax, ONE, (1024, 512), 66_744, 57_771),
+        (rms_norm, TWO, (1024, 512), 34_931, 26_360),
+        (layer_norm, TWO, (1500, 400), 60_508, 37_332),
+    ],
     ids=lambda each: getattr(each, "name", None),
 )
 def test_more_chains_than_two_lines_of_eight_work(kernel, chip, shape, eight, more, monkeypatch):
