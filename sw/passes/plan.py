@@ -235,12 +235,12 @@ class Plan:
 
     @functools.cached_property
     def a_slot(self) -> OperandSlot:
-        """What a slot of A holds."""
+        """Contents of a slot of A."""
         return OperandSlot(self.rows, self.a_slab, self.lanes, self.product.a_along_k)
 
     @functools.cached_property
     def b_slot(self) -> OperandSlot:
-        """What a slot of B holds: along k only the columns that are read."""
+        """Contents of a slot of B: along k only the columns that are read."""
         unread = self.pass_stride - self.pass_columns if self.product.b_along_k else 0
         return OperandSlot(self.columns - unread, self.b_slab, self.lanes, self.product.b_along_k)
 
