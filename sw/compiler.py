@@ -43,6 +43,8 @@ __all__ = ["compile_kernel"]
 _APART = "lane programs of their own instead of behind products"
 #: Why a choice that the program suggests is not kept.
 _OVERRULED = "a hint, and the fastest plan found has this"
+#: Why a block is larger than the one that a schedule requires.
+_LEAST = "the least that whole vectors, and rows for each AGCU, allow"
 
 
 @few_collections()
@@ -338,11 +340,13 @@ def _notes(c: PartCompilation) -> tuple[str, ...]:
             why = "more units would find no rows" if strict else _OVERRULED
             notes.append(f"{noun}={asked} became {had}: {why}")
     blocks = planned_blocks(plan)
+    lengths = {"row": product.m, "column": product.n, "sum": product.k}
     for role, index in product.loops.items():
-        asked = product.tiles.get(role)
-        # A smaller block divides the program's.
-        if index not in c.schedule.tile and asked is not None and blocks[role] > asked:
-            notes.append(f"tile of {index}={asked} became {blocks[role]}: {_OVERRULED}")
+        asked = c.schedule.tile.get(index, product.tiles.get(role))
+        # A smaller block divides what is named; one that is longer than its axis is all of it.
+        if asked is not None and min(blocks[role], lengths[role]) > asked:
+            why = _LEAST if index in c.schedule.tile else _OVERRULED
+            notes.append(f"tile of {index}={asked} became {blocks[role]}: {why}")
     if plan.rows < plan.pass_columns:
         notes.append(
             f"loading weights limits the speed: a block of C {plan.rows} high is multiplied by "

@@ -58,6 +58,26 @@ def _paired(product: Product, config: ChipConfig, col_par: int) -> bool:
     return not width % result or result == 2 * config.grid_columns
 
 
+def _stride(product: Product, config: ChipConfig, col_par: int) -> int:
+    """Columns from one pass to the next: as many as its PCUs have, in whole vectors."""
+    width = col_par * config.grid_columns
+    if _paired(product, config, col_par):
+        return 2 * width
+    lanes = config.width_bits // product.fmt.bits
+    if product.turned:
+        return width if product.b_along_k else max(width, lanes)
+    return max(width, lanes, config.width_bits // product.narrowest)
+
+
+def _within_tile(
+    widths: list[int], product: Product, config: ChipConfig, constraints: Constraints
+) -> list[int]:
+    """Columns of a grid whose passes are no wider than the schedule's tile, or the least wide."""
+    strides = {each: _stride(product, config, each) for each in widths}
+    most = max(constraints.column_tile or MAX_BOX, min(strides.values()))
+    return [each for each in widths if strides[each] <= most]
+
+
 def require_grid(product: Product, config: ChipConfig, constraints: Constraints) -> None:
     """Refuse a schedule whose PCU grid no plan can have.
 
@@ -71,6 +91,13 @@ def require_grid(product: Product, config: ChipConfig, constraints: Constraints)
     names = f"of `{product.product}`" if product.product else "of the product"
     if columns is not None and columns not in widths:
         raise _bad(f"col_par {names}", f"one of {', '.join(map(str, widths))}", columns)
+    if columns is not None and columns not in _within_tile(widths, product, config, constraints):
+        least = _stride(product, config, columns)
+        raise _bad(
+            f"tile of `{product.loops['column']}`",
+            f"at least {least}, the columns of a pass with col_par={columns}",
+            constraints.column_tile,
+        )
     if (rows or 1) * (columns or 1) > pcus:
         taken = config.pcu_count - pcus
         others = f" less {taken} for element math behind the product" if taken else ""
@@ -107,7 +134,7 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
     pcus, rows, columns = _grid_pcus(product, config), constraints.row_par, constraints.col_par
     found = [
         (row, column)
-        for column in _widths(product, config)
+        for column in _within_tile(_widths(product, config), product, config, constraints)
         if columns in (None, column)
         for row in ([rows] if rows else range(1, min(pcus // column, MAX_MODULUS) + 1))
         if row * column <= pcus
@@ -158,8 +185,7 @@ def _plans_on(
     """The plans of `plans_of` on a PCU grid."""
     for shape, columns in _shapes(grid, product, config, constraints):
         lanes = config.width_bits // product.fmt.bits
-        covers = ceil_div(product.adjacent, lanes)
-        for tiles, slabs in _slabs(covers, lanes, constraints, most).items():
+        for tiles, slabs in _slabs(product.adjacent, lanes, constraints, most).items():
             whole = tiles * product.segments, tiles, tiles
             plan = Plan(product, config, shape[0], grid[1], *shape[1:], *columns, *whole, True)
             if not _paired(product, config, grid[1]):
@@ -174,7 +200,6 @@ def _shapes(
 ) -> Iterator[tuple[tuple[int, int, int], tuple[int, int, int]]]:
     """Row groups, their rows and blocks of rows; passes, halves and blocks of columns."""
     row_par, col_par = grid
-    lanes = config.width_bits // product.fmt.bits
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
     row_tile = min(constraints.row_tile or product.m, product.m)
     column_tile = min(constraints.column_tile or MAX_BOX, product.n)
@@ -197,10 +222,9 @@ def _shapes(
         groups = min(row_par, ceil_div(product.m, rows))
         shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
     if _paired(product, config, col_par):
-        width = 2 * col_par * config.grid_columns
-        across = [(2, 1, ceil_div(product.n, width))]
+        across = [(2, 1, ceil_div(product.n, _stride(product, config, col_par)))]
     else:
-        across = _columns(config, col_par, lanes, column_tile, product)
+        across = _columns(config, col_par, column_tile, product)
     yield from itertools.product(sorted(shapes), across)
 
 
@@ -247,20 +271,20 @@ def _row_unit(product: Product, config: ChipConfig) -> int:
 
 
 def _columns(
-    config: ChipConfig, col_par: int, lanes: int, tile: int, product: Product
+    config: ChipConfig, col_par: int, tile: int, product: Product
 ) -> list[tuple[int, int, int]]:
     """Candidates for passes, halves and number of column blocks."""
     n, width = product.n, col_par * config.grid_columns
+    stride = _stride(product, config, col_par)
     if product.turned:
         # A slot of C has one pass, whose columns are rows of memory.
-        stride = width if product.b_along_k else max(width, lanes)
         blocks = ceil_div(n, stride)
         halves = stride // width
         return [(1, halves if blocks > 1 else min(halves, ceil_div(n, width)), blocks)]
-    stride = max(width, lanes, config.width_bits // product.narrowest)
     found = {}
+    most = ceil_div(n, stride) if tile >= n else max(1, tile // stride)
     for shift in range(9):
-        passes = ceil_div(tile, stride) >> shift
+        passes = most >> shift
         if not passes:
             break
         passes = min(passes, MAX_BOX // stride)
@@ -273,10 +297,10 @@ def _columns(
 
 
 def _slabs(
-    covers: int, lanes: int, constraints: Constraints, lengths: int
+    adjacent: int, lanes: int, constraints: Constraints, lengths: int
 ) -> dict[int, list[tuple[int, int]]]:
     """Candidates for the tiles of the sum, padded: of each, the tiles per slot of A and of B."""
-    most = MAX_BOX // lanes
+    most, covers = MAX_BOX // lanes, ceil_div(adjacent, lanes)
     found = {}
     # An extent with few divisors is padded to one with more, if that is cheap.
     for tiles in dict.fromkeys((covers, covers + covers % 2, ceil_div(covers, 4) * 4)):
@@ -284,7 +308,8 @@ def _slabs(
             continue
         divisors = [each for each in range(min(tiles, most), 0, -1) if not tiles % each]
         if constraints.sum_tile is not None:
-            wanted = max(1, ceil_div(constraints.sum_tile, lanes))
+            within = constraints.sum_tile < adjacent
+            wanted = max(1, constraints.sum_tile // lanes) if within else tiles
             divisors = [max(each for each in divisors if each <= wanted)]
         choices = {}
         for name in "ab":
