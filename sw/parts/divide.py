@@ -22,7 +22,7 @@ from sw.parts.columns import column_ranges
 from sw.parts.cut_choices import computes, is_cast_operand, is_counted, largest, loads
 from sw.parts.expand import expanded
 from sw.parts.local_tensors import local_arrays, steps
-from sw.parts.narrow_cut import narrow_cut
+from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import divisible, out_of_place, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
@@ -33,6 +33,8 @@ __all__ = ["Serves", "divide", "undivided"]
 
 #: Function from a program and the layout of its tensors to why no image computes it, or None.
 Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
+#: Whether a division takes fewer cycles than another one.
+Faster = Callable[[Division, Division], bool]
 
 _DIVIDED = ("unserved", "does-not-fit", "format")
 #: Most programs without a division that are met before a program is refused.
@@ -44,7 +46,12 @@ _MOST_STORES = 64
 _REMEMBERED = 2048
 
 
-def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset()) -> Division:
+def divide(
+    program: Program,
+    serves: Serves,
+    held: frozenset[str] = frozenset(),
+    faster: Faster = lambda found, whole: False,
+) -> Division:
     """Divide a kernel into parts, each of which one image computes.
 
     Parameters
@@ -55,6 +62,9 @@ def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset())
         Why no image computes a program, or None. It is asked once for each program.
     held : frozenset of str
         Names of values that never pass through memory.
+    faster : callable
+        Whether a first division takes fewer cycles than a second, the kernel as one part. It is
+        asked where a part of its own saves element math.
 
     Raises
     ------
@@ -66,13 +76,17 @@ def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset())
     arrays = arrays_of(program)
     if between := local_arrays(program):
         each_once = tuple(Section(each, (_places(each),)) for each in steps(program))
-        return _of_sections(program, each_once, between, serves, held)
+        return _of_sections(program, each_once, between, serves, held, faster)
     if any(map(is_repeated, program.nodes)):
-        return _of_sections(program, *sections(program), serves, held)
+        return _of_sections(program, *sections(program), serves, held, faster)
     serves = functools.partial(_refusal, serves)
     refusal = serves(program, arrays)
     if refusal is None:
-        return undivided(program)
+        whole = undivided(program)
+        if not divisible(program) or not narrow_cuts(program):
+            return whole
+        found = _Divider(program, serves, held, numbers=True).run(program)
+        return found if found is not None and faster(found, whole) else whole
     if refusal.kind in _DIVIDED and divisible(program):
         _require_few_stores(program)
         refusal = _refusal_of_points(program, serves) or refusal
@@ -116,12 +130,13 @@ def _of_sections(
     between: Sequence[ArraySpec],
     serves: Serves,
     held: frozenset[str],
+    faster: Faster,
 ) -> Division:
     """Divisions of the sections of a program, with the launches of each iteration of its loops."""
     names = {each.name for each in (*arrays_of(program), *between)}
     arrays, parts, group = list(between), [], 0
     for section in every:
-        division = divide(section.program, serves, held)
+        division = divide(section.program, serves, held, faster)
         own = {}
         for each in division.intermediates:
             own[each.name] = Argument(unused(each.name, names))
@@ -293,13 +308,25 @@ class _Divider:
 
     def _narrow(self, program: Program, step: _Step) -> Iterator[_Step]:
         """Element math of rows or columns alone that the step's part would repeat."""
-        narrow = narrow_cut(step.parts[0].program) if len(step.parts) == 1 else None
-        if narrow is None or narrow.value.name in self._held:
-            return
+        found = narrow_cuts(step.parts[0].program) if len(step.parts) == 1 else []
         # The part may be one iteration of loops over points.
-        for cut in cuts(program, self._names):
-            if cut.value.name == narrow.value.name and (own := self._step(program, [cut])):
-                yield own
+        every = {each.value.name: each for each in cuts(program, self._names)}
+        taken: list[Cut] = []
+        own = None
+        for cut in (every.get(each.value.name) for each in found):
+            # What the rest does not compute again is stored for nothing.
+            if cut is None or cut.value.name in self._held or not self._remains(own, cut):
+                continue
+            if step_with := self._step(program, [*taken, cut]):
+                taken, own = [*taken, cut], step_with
+        if own is not None:
+            yield own
+
+    def _remains(self, step: _Step | None, cut: Cut) -> bool:
+        """Whether the program behind a step still computes a value."""
+        return step is None or any(
+            each.value.name == cut.value.name for each in cuts(step.rest, self._names)
+        )
 
     def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:
         """Cuts of values that a store needs."""

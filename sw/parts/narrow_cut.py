@@ -15,15 +15,15 @@ from sw.ir.types import TileType
 from sw.parts.expand import expanded
 from sw.parts.slices import Cut, cuts, slice_of
 
-__all__ = ["narrow_cut"]
+__all__ = ["narrow_cuts"]
 
 #: Operations on elements that are to be saved: what a launch costs.
 _LEAST = 1 << 15
 _ELEMENT_MATH = (ir.Load, ir.Map, ir.Cast, ir.Full, ir.Buffer, ir.Loop, ir.Store)
 
 
-def narrow_cut(program: Program) -> Cut | None:
-    """The value of most operations of one number per row, or per column; None if none saves enough.
+def narrow_cuts(program: Program) -> list[Cut]:
+    """Values of one number per row, or per column, that are worth a launch, most operations first.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def narrow_cut(program: Program) -> Cut | None:
             count = sum(isinstance(each, ir.Map) for each in walk(expanded(own).nodes))
             if count * (most - math.prod(cut.tensor.type.shape)) >= _LEAST:
                 counts[cut] = count
-    return max(counts, key=lambda each: counts[each], default=None)
+    return sorted(counts, key=lambda each: counts[each], reverse=True)
 
 
 def _is_narrow(node: ir.Node) -> bool:

@@ -19,6 +19,7 @@ from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
+from sw.search.held_up import CLEAR, compared
 from sw.softmax.online import is_exact, missed_softmaxes, online
 
 __all__ = ["KERNEL_PASSES"]
@@ -69,8 +70,12 @@ def _divide(c: Compilation) -> None:
     def serves(program: Program, arrays: tuple[ArraySpec, ...]) -> BadInputError | None:
         return c.refusals.of(program, arrays, chains=c.chains)
 
+    def faster(found: Division, whole: Division) -> bool:
+        cycles = compared(found, whole, c.config, c.schedule)
+        return cycles is not None and CLEAR * cycles[0] <= cycles[1]
+
     try:
-        c.division = divide(c.lean, serves, c.held)
+        c.division = divide(c.lean, serves, c.held, faster)
     except BadInputError as error:
         raise (_of_held(error, c.summed) if c.held else error) from error
 

@@ -8,7 +8,7 @@ from hw.arch.config import named
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.array_spec import arrays_of
-from sw.parts.narrow_cut import narrow_cut
+from sw.parts.narrow_cut import narrow_cuts
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
@@ -88,11 +88,11 @@ def lean(kernel, **sizes):
 
 
 def test_what_a_matrix_would_repeat_is_a_part_if_that_saves_a_launch():
-    cut = narrow_cut(lean(scaled, M=128, N=128))
+    cut, *_ = narrow_cuts(lean(scaled, M=128, N=128))
     assert cut.tensor.type.shape == (128, 1)
-    assert narrow_cut(lean(scaled, M=8, N=8)) is None
+    assert not narrow_cuts(lean(scaled, M=8, N=8))
     # Statistics are not element math.
-    assert narrow_cut(lean(log_sum_exp, M=128, N=128)) is None
+    assert not narrow_cuts(lean(log_sum_exp, M=128, N=128))
 
 
 def test_log_softmax_keeps_both_statistics_and_takes_logarithms_once():
@@ -118,4 +118,38 @@ def test_points_around_are_axes_of_what_is_cut(seed):
     x = rng.normal(size=(3, 128, 100)).astype(tw.bf16.dtype)
     v = rng.normal(size=(3, 128, 1)).astype(tw.bf16.dtype)
     found = scaled_heads.run(x, v, config="small", backend="emulator")
+    assert found.verified, found.problems
+
+
+@tw.kernel("X[M, N], m[N]: fp32, v[N]: fp32, g[N]: fp32, b[N]: fp32 -> Y[M, N]")
+def batch_norm(X, m, v, g, b, Y):
+    scale = tw.load_tile(g) * tw.rsqrt(tw.load_tile(v) + 1e-5)
+    shift = tw.load_tile(b) - tw.load_tile(m) * scale
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * scale + shift)
+
+
+@batch_norm.reference
+def _(X, m, v, g, b):
+    scale = g / np.sqrt(v + 1e-5)
+    return X * scale + (b - m * scale)
+
+
+@pytest.mark.parametrize("chip", ["small", "large"])
+def test_a_kernel_that_one_image_serves_is_divided_where_that_is_faster(chip, monkeypatch):
+    problem = Problem(batch_norm, named[chip], {"M": 512, "N": 256}, tw.bf16)
+    found = problem.compile()
+    assert {each.name for each in found.intermediates} == {"scale", "shift"}
+    monkeypatch.setattr("sw.parts.divide.narrow_cuts", lambda program: [])
+    assert found.predicted_cycles < problem.compile().predicted_cycles
+    # What a launch takes is not worth it for a few rows.
+    few = Problem(batch_norm, named["large"], {"M": 16, "N": 64}, tw.bf16)
+    assert len(few.compile().parts) == 1
+
+
+def test_a_divided_batch_norm_has_the_bits_of_golden(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(300, 128)).astype(tw.bf16.dtype)
+    m, v, g, b = (rng.random(128, np.float32) for _ in range(4))
+    found = batch_norm.run(x, m, v, g, b, config="large", backend="emulator")
     assert found.verified, found.problems
