@@ -26,6 +26,7 @@ from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
+from sw.parts.part import Part
 from sw.passes.choices import planned_blocks
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
@@ -41,6 +42,8 @@ __all__ = ["compile_kernel"]
 
 #: Beginning of the note on a kernel that is divided so.
 _APART = "lane programs of their own instead of behind products"
+#: Most parts of which no plan fits before a kernel is refused.
+_MOST_DIVIDED_AGAIN = 8
 #: Why a choice that the program suggests is not kept.
 _OVERRULED = "a hint, and the fastest plan found has this"
 #: Why a block is larger than the one that a schedule requires.
@@ -172,23 +175,40 @@ def _faster(forms: Sequence[_Form], place_seed: int, known: KnownParts) -> Compi
     return dataclasses.replace(found, notes=(*found.notes, note))
 
 
-def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
-    """The parts of a division, compiled unless they are known."""
+def _parts_of(form: _Form, place_seed: int, known: KnownParts) -> tuple[_Form, list[CompiledPart]]:
+    """The parts of a division, compiled unless they are known, and the division.
+
+    It is another one where no plan of a part fits.
+    """
     whole, config, division = form.whole, form.whole.config, form.whole.division
     arrays = arrays_of(whole.program)
     memory = (*arrays, *division.intermediates)
     require_launches(division, arrays)
     parts = []
+    several = len(division.parts) > 1
     for number, part in enumerate(division.parts, 1):
-        with _of_part(number, len(division.parts)):
-            several = len(division.parts) > 1
-            own = whole.schedule.within(part.program) if several else whole.schedule
-            state = PartCompilation(part, memory, config, own, place_seed)
-            found = known.find(state)
-            if found is None:
-                found = _compile_part(state)
-                known.add(own, found)
-            parts.append(found)
+        own = whole.schedule.within(part.program) if several else whole.schedule
+        state = PartCompilation(part, memory, config, own, place_seed)
+        found = known.find(state)
+        if found is None:
+            try:
+                with _of_part(number, len(division.parts)):
+                    found = _compile_part(state)
+            except BadInputError as error:
+                again = _divided_again(form, part, own, error)
+                if again is None:
+                    raise
+                return _parts_of(again, place_seed, known)
+            known.add(own, found)
+        parts.append(found)
+    return form, parts
+
+
+def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
+    """The parts of a division as a compilation of the kernel."""
+    form, parts = _parts_of(form, place_seed, known)
+    whole, config, division = form.whole, form.whole.config, form.whole.division
+    arrays = arrays_of(whole.program)
     sizes = {index: size for part in reversed(parts) for index, size in part.sizes.items()}
     tensors = whole.program.tensors
     inputs = [each.type.format for each in tensors if each.type.role is not Role.OUT]
@@ -212,9 +232,27 @@ def _compiled(form: _Form, place_seed: int, known: KnownParts) -> Compiled:
         intermediates=division.intermediates,
         macs=sum(part.macs for part in parts),
         peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
-        notes=(*whole.unfused, *_joined([part.notes for part in parts])),
+        notes=(*whole.unfused, *whole.parted, *_joined([part.notes for part in parts])),
         texts=MappingProxyType({**form.texts, **_texts(parts)}),
     )
+
+
+def _divided_again(
+    form: _Form, part: Part, schedule: Schedule, error: BadInputError
+) -> _Form | None:
+    """The kernel divided as if a part of which no plan fits were not served; None: not possible."""
+    most = len(form.whole.parted) == _MOST_DIVIDED_AGAIN
+    if error.kind != "does-not-fit" or schedule != Schedule() or most:
+        return None
+    whole = copy.copy(form.whole)
+    whole.refusals.refuse(part.program, part.arrays, error)
+    cause, *_ = error.message.split("; ")
+    whole.parted = (*whole.parted, f"divided again: {cause}")
+    try:
+        texts = run_passes(KERNEL_PASSES[-1:], whole)
+    except BadInputError:
+        return None
+    return _Form(whole, {**form.texts, **texts})
 
 
 def _is_held_up(part: CompiledPart) -> bool:

@@ -47,6 +47,8 @@ class Compilation:
         Why loops that look like a softmax over blocks are none.
     division : Division
         The parts of the kernel.
+    parted : tuple of str
+        Why parts of earlier divisions were divided again.
     failures : dict of str to list of BadInputError
         Alternatives that failed, by pass.
     refusals : Refusals
@@ -68,6 +70,7 @@ class Compilation:
     lean: Program = later()
     held: frozenset[str] = later()
     unfused: tuple[str, ...] = later()
+    parted: tuple[str, ...] = ()
     division: Division = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
 

@@ -27,6 +27,8 @@ _ROW_CYCLES = 8
 def operand_codes(operand: Operand, config: ChipConfig) -> tuple[LaneCode, ...]:
     """Chain of lane programs of one phase each, with columns on lanes."""
     region = operand.region
+    # A packet has several vectors of 32-bit elements, so a vector along columns comes with each.
+    along = [name for name, each in region.inputs.items() if each.part is Part.ROW]
     return lane_codes(
         region.nodes,
         {name: each.type for name, each in region.inputs.items()},
@@ -34,6 +36,7 @@ def operand_codes(operand: Operand, config: ChipConfig) -> tuple[LaneCode, ...]:
         lane_axis=1,
         phases=1,
         function_bits=config.pcu.function_bits,
+        repeated=along,
     )
 
 

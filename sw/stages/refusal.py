@@ -65,6 +65,12 @@ class Refusals:
             )
         return answer.refusal
 
+    def refuse(
+        self, program: Program, arrays: tuple[ArraySpec, ...], refusal: BadInputError
+    ) -> None:
+        """Keep why no image computes a program that was recognised, found by its compilation."""
+        self._answers[program, arrays] = _Answer(refusal)
+
     def _answer(self, program: Program, arrays: tuple[ArraySpec, ...]) -> _Answer:
         config, chains = self._config, False
         try:

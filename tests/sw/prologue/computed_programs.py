@@ -50,6 +50,16 @@ def gram(X, S):
     tw.store_tile(S, total)
 
 
+@tw.kernel("X[M, N], m[N]: fp32 -> S[N, N]: fp32")
+def covariance(X, m, S):
+    """A vector along the columns, of longer elements than the block beside it."""
+    total, mean = tw.zeros(S.shape[0], S.shape[0]), tw.load_tile(m)
+    for i in tw.metapipe(X.shape[0]):
+        d = tw.buffer((tw.load_tile(X[i, :]) - mean).to(X.dtype))
+        total += d.T @ d
+    tw.store_tile(S, total)
+
+
 @tw.kernel("T[V, K], y[M]: int32, W[K, N] -> Y[M, N]: fp32", sizes={"V": 10})
 def looked_up(T, y, W, Y):
     """Rows by number stream along k."""
@@ -62,7 +72,7 @@ def looked_up(T, y, W, Y):
 #: Kernels, and the dimension of each whose size is a number of whole vectors.
 KERNELS = {
     **dict.fromkeys((activated, scaled, shifted_weights, both, looked_up), "K"),
-    **dict.fromkeys((gram, gda), "M"),
+    **dict.fromkeys((gram, gda, covariance), "M"),
 }
 
 

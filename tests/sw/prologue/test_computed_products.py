@@ -20,6 +20,7 @@ from tests.sw.prologue.computed_programs import (
     KERNELS,
     activated,
     both,
+    covariance,
     gram,
     looked_up,
     result_of,
@@ -38,6 +39,8 @@ SERVED = [
     (scaled, "small", {"M": 300, "K": 48, "N": 40}),
     (both, "small", {"M": 70, "K": 64, "N": 37}),
     (gram, "small", {"M": 512, "N": 64}),
+    (covariance, "small", {"M": 128, "N": 32}),
+    (covariance, "large", {"M": 96, "N": 48}),
     (looked_up, "small", {"M": 64, "N": 37, "K": 64, "V": 10}),
 ]
 
