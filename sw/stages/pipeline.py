@@ -9,12 +9,13 @@ from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
 from hw.arch.errors import BadInputError
+from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import BoxLoop
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.words.pmu_word import IndexUse
 from hw.numeric.formats import Format
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.stages.stage_graph import (
     Boxes,
@@ -281,9 +282,15 @@ class PipelineParts:
             if hold.indexed is not None and hold.indexed.use is IndexUse.GATHER:
                 # Reader 1 takes the indices, and its PMU has no other buffer.
                 homes[name] = dataclasses.replace(homes[name], reader=1)
-        for name, _ in graph.of(Load):
+        least = {each.name: each.least for each in self.buffers}
+        for name, load in graph.of(Load):
             sinks = {each.stage for each in graph.sinks(name)}
-            common = min(homes[each].slots for each in sinks)
+            # The free slots of all buffers of a stream are credits of one port.
+            most = MAX_CREDITS // (len(graph.sinks(name)) * load.readers)
+            needs = max(least[each] for each in sinks)
+            if needs > most:
+                raise unfit(f"Slots of each of {len(sinks)} buffers", f"be at most {most}", needs)
+            common = min(most, *(homes[each].slots for each in sinks))
             homes |= {
                 each: dataclasses.replace(homes[each], slots=common) for each in sorted(sinks)
             }
