@@ -9,11 +9,12 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
-from sw.cost import box_cycles
+from sw.cost import LATENCY, box_cycles
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.plan import Plan
 from sw.prologue.computed_product import ComputedProduct, Operand
+from sw.prologue.operand_inputs import SLOTS, TABLES
 from sw.search.alone import START, elements_alone, product_alone
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.region import Part
@@ -70,11 +71,28 @@ def memory_cycles(work: ComputedProduct, plan: Plan, parts: int) -> tuple[float,
         length = product.adjacent if along else product.m if name == product.a else product.n
         formats = _loaded(operand) if operand else [product.fmt]
         cycles = sum(box_cycles(config, each, columns, rows, length) for each in formats)
+        tables = _table_cycles(operand, slot, boxes, plan, columns) if operand else 0.0
+        # While slots are read, another one waits for memory; an operand has those of two tiles.
+        slots = SLOTS if operand else 2 * plan.tiles // slot.tiles
         first.append(cycles)
-        loads.append(boxes * cycles)
+        loads.append(boxes * max(cycles, (cycles + LATENCY) / slots) + tables)
     stored = product.m * product.n * product.out.bits / (config.agcu.count * config.width_bits)
     busiest = max(loads) if config.agcu.count > 1 else sum(loads)
     return max(first), max(busiest, stored)
+
+
+def _table_cycles(
+    operand: Operand, slot: OperandSlot, boxes: int, plan: Plan, columns: int
+) -> float:
+    """Cycles in which tables are loaded, one for boxes in a row of the same columns."""
+    slabs = plan.tiles // slot.tiles
+    along = boxes if slabs > 1 else 1
+    loads = along if slot.along_k else boxes // slabs
+    config, form, total = plan.config, operand.array.format, 0.0
+    for each in operand.gathered.values():
+        box = box_cycles(config, form, columns, each.table_rows, operand.array.shape[1])
+        total += loads * max(box, (box + LATENCY) / TABLES)
+    return total
 
 
 def overlaps(work: ComputedProduct, plan: Plan) -> bool:

@@ -36,16 +36,13 @@ from sw.prologue.operand_inputs import OperandInputs
 from sw.search.alone import START
 from sw.search.candidates import plans_of, require_grid
 from sw.search.constraints import Constraints
+from sw.search.rough_cost import product_cycles
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.product_graph import product_graph
 from sw.stages.stage_graph import Load, Socket
 
 __all__ = ["computed_pipelines"]
-
-#: Share of the cycles of parts that an image takes at most: the waits of its stages for one another
-#: are not in its estimate.
-_GAIN = 15 / 16
 
 
 def computed_pipelines(
@@ -82,7 +79,7 @@ def computed_pipelines(
         refused = unfit("`pcu.lanes`", "be at least 2 for a computed operand", 0)
         return fitting([refused], name)
     if constraints is None:
-        most = _GAIN * cycles_as_parts(work, config)
+        most = cycles_as_parts(work, config)
         constraints = constraints_of(work.product, Schedule())
     return fitting(_candidates(work, arrays, config, constraints, most), name)
 
@@ -194,7 +191,8 @@ def _choices(
     pcus = sum(len(code) for _, code, _, _ in chains)
     # What is read again is multiplied behind the last box, as the last slab is.
     again = max(plan.passes // plan.together, plan.panel_reads if plan.resident else 1)
-    block = plan.grid_cycles / plan.row_blocks
+    passes, end = product_cycles(plan)
+    block = passes / plan.row_blocks
     tail = block * (1 - 1 / again) + block / again / plan.a_slabs
     most = max(boxes * slot.elements for _, _, slot, boxes in chains) / config.pcu.lanes
     first = max(slot.elements for _, _, slot, _ in chains) / config.pcu.lanes
@@ -206,9 +204,9 @@ def _choices(
         lanes = most / count
         if overlaps(work, plan):
             begin = loaded + first / count
-            cycles = max(begin + plan.grid_cycles, lanes + tail, memory + tail) + START
+            cycles = max(begin + passes, lanes + tail, memory + tail) + end + START
         else:
-            cycles = max(lanes, memory) + plan.grid_cycles + START
+            cycles = max(lanes, memory) + passes + end + START
         if cycles > limit:
             continue
         if all(_in_turn(parts, copies, plan, *chain[:3]) for chain in chains):
@@ -268,6 +266,7 @@ class _Builder:
     ) -> None:
         self.work, self.codes, self.arrays = work, codes, arrays
         self.plan, self.copies = choice.plan, choice.copies
+        self.cycles = choice.cycles - START
         self.parts = PipelineParts(self.plan.config)
         results = result_writers(self.plan, (1, writers))
         number = pieces(self.plan, constraints.slots)
@@ -309,7 +308,7 @@ class _Builder:
         done = parts.done(
             copies + plan.describe(), plan.block_rows, plan.columns, plan.a_slot.terms
         )
-        return dataclasses.replace(done, macs_issued=plan.macs_issued)
+        return dataclasses.replace(done, macs_issued=plan.macs_issued, cycles=self.cycles)
 
     def _chain(self, load: Load, sinks: Sequence[Socket]) -> None:
         """Chains that compute the boxes of a load, and the inputs of their programs."""

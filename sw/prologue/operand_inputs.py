@@ -21,10 +21,10 @@ from sw.stages.region import Part
 from sw.stages.stage_graph import Hold, Load, Socket, Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 
-__all__ = ["OperandInputs"]
+__all__ = ["SLOTS", "TABLES", "OperandInputs"]
 
-#: Slots that are wanted for boxes of tensors and of row numbers, and for tables.
-_SLOTS, _TABLES = 4, 2
+#: Slots that are wanted for tables, and for boxes of tensors and of row numbers.
+TABLES, SLOTS = 2, 4
 
 
 class OperandInputs:
@@ -101,7 +101,7 @@ class OperandInputs:
         )
         read = self._read(form, self._columns if rows == self._rows else 0)
         hold = Hold(rows * self._columns * form.bits // 8, form.bits // 8, (write,), (read,))
-        self._hold(name, hold, _SLOTS)
+        self._hold(name, hold, SLOTS)
         still = rows < self._rows
         row, column = 0 if still else self._row, self._column
         box = boxes_of(self._arrays, tensor, (self._columns, rows), row, column)
@@ -128,7 +128,7 @@ class OperandInputs:
         read = dataclasses.replace(read, windows=windows, repeats=LoopProgram(again))
         indexed = IndexProgram(IndexUse.GATHER, high, pitch.bit_length() - 1, Level.ADDRESS + 1)
         hold = Hold(high * pitch * element, element, (write,), (read,), indexed)
-        self._hold(name, hold, _TABLES)
+        self._hold(name, hold, TABLES)
         box = boxes_of(self._arrays, rows.table, (self._columns, high), 0, self._column)
         loops = [_still(each) if each.dimension == 1 else each for each in outer]
         self._load(name, box, loops)
@@ -146,7 +146,7 @@ class OperandInputs:
             last_level=Level.ADDRESS,
         )
         numbers, size = f"{name}_numbers", INDEX_BITS // 8
-        self._hold(numbers, Hold(vectors * lanes * size, size, (walk,), (walk,)), _SLOTS)
+        self._hold(numbers, Hold(vectors * lanes * size, size, (walk,), (walk,)), SLOTS)
         if self._row * size % BASE_ALIGNMENT:
             rule = f"begin at a multiple of {BASE_ALIGNMENT} bytes"
             raise unfit("Row numbers of a part of a slot", rule, self._row * size)

@@ -11,6 +11,7 @@ from sw.parts.part import Division, Part
 from sw.passes.choices import constraints_of
 from sw.passes.parallel import estimate
 from sw.passes.stage import Product
+from sw.prologue.computed_product import ComputedProduct
 from sw.search.alone import START, elements_alone, product_alone
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.region import Region
@@ -110,7 +111,7 @@ def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float | 
     try:
         if isinstance(work, Product):
             return estimate(work, config, constraints_of(work, schedule.within(part.program)))
-        if isinstance(work, Region):
+        if isinstance(work, Region | ComputedProduct):
             pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
             return START + pipeline.cycles if pipeline.cycles else None
     except BadInputError:

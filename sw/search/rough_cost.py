@@ -10,7 +10,7 @@ from sw.passes.fit import pieces
 from sw.passes.plan import Plan, fewest_rows
 from sw.search.operand_agcus import a_parts_of, a_shares, b_shares, operand_agcus
 
-__all__ = ["beside_cycles", "least", "rough"]
+__all__ = ["beside_cycles", "least", "product_cycles", "rough"]
 
 #: A plan is charged this part of the time in which its grid is busy: of two plans that memory
 #: bounds alike, the grid that is less busy catches up after a wait.
@@ -44,6 +44,20 @@ def rough(plan: Plan) -> float:
     end = last_cycles(plan, share, pieces(plan, {}))
     loads = load_cycles(plan, share)
     return max(max(compute, stores) + first, loads) + begin + end + _beside(plan, loads)
+
+
+def product_cycles(plan: Plan) -> tuple[float, float]:
+    """Cycles of all passes and of the stores meanwhile, and those in which the last results leave.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    share = _first_shares(plan)
+    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
+    compute = plan.row_blocks * plan.all_passes * single_pass
+    stores = plan.row_blocks * plan.c_slots * share.c
+    return max(compute, stores), last_cycles(plan, share, pieces(plan, {}))
 
 
 def beside_cycles(plan: Plan) -> float:

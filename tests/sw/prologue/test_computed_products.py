@@ -15,6 +15,8 @@ from sw.compiler import compile_kernel
 from sw.kernels.gda import gda
 from sw.passes.accumulate import accumulate
 from sw.passes.simplify import simplify
+from sw.prologue.computed_product import ComputedProduct
+from sw.stages.recognised import recognised
 from sw.stages.refusal import Refusals
 from tests.sw.prologue.computed_programs import (
     KERNELS,
@@ -26,6 +28,7 @@ from tests.sw.prologue.computed_programs import (
     result_of,
     scaled,
     served,
+    shifted_weights,
 )
 
 #: Shapes that one image serves: kernel, chip, sizes.
@@ -146,6 +149,31 @@ def test_what_one_image_does_not_serve_becomes_parts(kernel, chip, sizes, messag
     assert re.search(message, refused(kernel, named[chip], **sizes))
     compiled, _ = result_of(kernel, named[chip], sizes, seed)
     assert len(compiled.parts) > 1
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("kernel", "chip", "sizes"),
+    [
+        (gram, "large", {"M": 16, "N": 174}),  # bound by stores
+        (shifted_weights, "small", {"M": 132, "K": 16, "N": 184}),
+        (looked_up, "large", {"M": 245, "K": 80, "N": 13, "V": 50}),  # tables for each slab
+        (gda, "small", {"M": 16, "N": 363, "C": 50}),
+        (both, "small", {"M": 81, "K": 32, "N": 90}),
+    ],
+)
+def test_one_image_is_not_slower_than_its_parts(kernel, chip, sizes, monkeypatch):
+    found = compile_kernel(kernel, named[chip], dims=sizes, dtype=bf16)
+
+    def in_parts(program, *others):
+        work = recognised(program, *others)
+        if isinstance(work, ComputedProduct):
+            raise BadInputError("no image", kind="does-not-fit", where="k", value=1, rule="none")
+        return work
+
+    monkeypatch.setattr("sw.stages.refusal.recognised", in_parts)
+    parts = compile_kernel(kernel, named[chip], dims=sizes, dtype=bf16)
+    assert found.predicted_cycles <= 1.05 * parts.predicted_cycles
 
 
 def test_a_chip_without_lanes_is_refused():
