@@ -33,17 +33,15 @@ def rough(plan: Plan) -> float:
     plan : Plan
     """
     share = _first_shares(plan)
-    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
-    compute = plan.row_blocks * plan.all_passes * single_pass
-    stores = plan.row_blocks * plan.c_slots * share.c
+    single_pass = _pass_cycles(plan, share)
+    passes, end = _product_cycles(plan, share)
     # The first pass begins with the first slabs, and lasts as long as the loads of its panel, which
     # are some of all loads.
     a, b = share.groups * share.a, share.b
     first = max(share.at_port(plan.a_slabs * a, plan.b_slabs * b) - plan.together * single_pass, 0)
     begin = max(share.at_port(a, b), share.a_writes) + _LONGER * (a + b)
-    end = last_cycles(plan, share, pieces(plan, {}))
     loads = load_cycles(plan, share)
-    return max(max(compute, stores) + first, loads) + begin + end + _beside(plan, loads)
+    return max(passes + first, loads) + begin + end + _beside(plan, loads)
 
 
 def product_cycles(plan: Plan) -> tuple[float, float]:
@@ -53,11 +51,18 @@ def product_cycles(plan: Plan) -> tuple[float, float]:
     ----------
     plan : Plan
     """
-    share = _first_shares(plan)
-    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
-    compute = plan.row_blocks * plan.all_passes * single_pass
+    return _product_cycles(plan, _first_shares(plan))
+
+
+def _product_cycles(plan: Plan, share: Shares) -> tuple[float, float]:
+    compute = plan.row_blocks * plan.all_passes * _pass_cycles(plan, share)
     stores = plan.row_blocks * plan.c_slots * share.c
     return max(compute, stores), last_cycles(plan, share, pieces(plan, {}))
+
+
+def _pass_cycles(plan: Plan, share: Shares) -> float:
+    """Cycles of a pass: of its tiles, or until its results have left."""
+    return max(plan.read_tiles * plan.tile_cycles, share.results)
 
 
 def beside_cycles(plan: Plan) -> float:
@@ -93,7 +98,7 @@ def _least(plan: Plan, loading: int) -> float:
     a_parts = 2 if plan.row_par == 1 and plan.config.agcu.count > 1 else 1
     share = _shares(plan, a_parts, 1, loading)
     a, b = share.groups * share.a, share.b
-    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
+    single_pass = _pass_cycles(plan, share)
     compute = plan.row_blocks * plan.all_passes * single_pass
     panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
     # Shorter slabs of B are perhaps kept for all rows.
