@@ -8,7 +8,7 @@ from hw.arch.loops import COUNT_BITS
 from hw.arch.words.pmu_word import ADDRESS_LOOPS
 from sw.passes.plan import Plan
 
-__all__ = ["Unfit", "require_count", "require_fields", "require_units", "unfit"]
+__all__ = ["Unfit", "require_count", "require_fields", "require_stride", "require_units", "unfit"]
 
 _MOST_COUNT = (1 << COUNT_BITS) - 1
 
@@ -48,6 +48,25 @@ def require_count(noun: str, count: int) -> None:
         raise Unfit(f"Count of {noun} must be {rule}, not {count}", value=count, rule=rule)
 
 
+def require_stride(noun: str, stride: int, config: ChipConfig) -> None:
+    """Refuse a stride over a PMU that its field does not hold.
+
+    Raises
+    ------
+    Unfit
+    """
+    # A stride is signed, in as many bits as a byte's position in the scratchpad.
+    capacity = config.pmu.capacity_bytes
+    most = capacity // 2 - 1
+    if stride > most:
+        raise Unfit(
+            f"Stride between {noun} must be at most {most} elements in a PMU of {capacity} bytes, "
+            f"not {stride}",
+            value=stride,
+            rule=f"at most {most} elements",
+        )
+
+
 def require_walk(plan: Plan) -> None:
     """Refuse a plan whose halves of blocks of B have several packets, in slots of several tiles.
 
@@ -80,8 +99,6 @@ def require_fields(plan: Plan) -> None:
         ("rows of a slab of A", plan.rows * plan.a_slab),
     ):
         require_count(noun, count)
-    # A stride is signed, in as many bits as a byte's position in the scratchpad.
-    most = plan.config.pmu.capacity_bytes // 2 - 1
     packet = plan.config.grid_columns
     strides = [*plan.a_slot.strides("A", "rows"), *plan.b_slot.strides("B", "columns")]
     if plan.product.b_along_k:
@@ -93,13 +110,8 @@ def require_fields(plan: Plan) -> None:
         step += plan.b_slot.block - plan.lanes // 2
     strides.append(("passes over B", plan.passes, step))
     for noun, iterations, stride in strides:
-        if iterations > 1 and stride > most:
-            raise Unfit(
-                f"Stride between {noun} must be at most {most} elements in a PMU of "
-                f"{plan.config.pmu.capacity_bytes} bytes, not {stride}",
-                value=stride,
-                rule=f"at most {most} elements",
-            )
+        if iterations > 1:
+            require_stride(noun, stride, plan.config)
 
 
 def require_units(config: ChipConfig) -> None:

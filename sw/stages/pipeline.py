@@ -15,7 +15,7 @@ from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.words.pmu_word import IndexUse
 from hw.numeric.formats import Format
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.passes.field_limits import Unfit, require_count, require_stride, unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.stages.stage_graph import (
     Boxes,
@@ -279,6 +279,9 @@ class PipelineParts:
         homes, _ = pack(self.config, self.buffers)
         graph = StageGraph(self.stages, tuple(self.streams))
         for name, hold in graph.of(Hold):
+            for walk in (*hold.writes, *hold.reads):
+                for each in walk.loops:
+                    require_stride(f"parts of buffer `{name}`", each.stride, self.config)
             if hold.indexed is not None and hold.indexed.use is IndexUse.GATHER:
                 # Reader 1 takes the indices, and its PMU has no other buffer.
                 homes[name] = dataclasses.replace(homes[name], reader=1)
