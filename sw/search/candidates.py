@@ -224,7 +224,8 @@ def _shapes(
     if _paired(product, config, col_par):
         across = [(2, 1, ceil_div(product.n, _stride(product, config, col_par)))]
     else:
-        across = _columns(config, col_par, column_tile, product)
+        within = constraints.column_tile is not None and column_tile < product.n
+        across = _columns(config, col_par, column_tile, product, within=within)
     yield from itertools.product(sorted(shapes), across)
 
 
@@ -271,9 +272,9 @@ def _row_unit(product: Product, config: ChipConfig) -> int:
 
 
 def _columns(
-    config: ChipConfig, col_par: int, tile: int, product: Product
+    config: ChipConfig, col_par: int, tile: int, product: Product, *, within: bool
 ) -> list[tuple[int, int, int]]:
-    """Candidates for passes, halves and number of column blocks."""
+    """Candidates for passes, halves and number of column blocks, perhaps all within a tile."""
     n, width = product.n, col_par * config.grid_columns
     stride = _stride(product, config, col_par)
     if product.turned:
@@ -282,7 +283,7 @@ def _columns(
         halves = stride // width
         return [(1, halves if blocks > 1 else min(halves, ceil_div(n, width)), blocks)]
     found = {}
-    most = ceil_div(n, stride) if tile >= n else max(1, tile // stride)
+    most = max(1, tile // stride) if within else ceil_div(tile, stride)
     for shift in range(9):
         passes = most >> shift
         if not passes:
