@@ -241,10 +241,10 @@ def _divided_again(
     form: _Form, part: Part, schedule: Schedule, error: BadInputError
 ) -> _Form | None:
     """The kernel divided as if a part of which no plan fits were not served; None: not possible."""
-    most = len(form.whole.parted) == _MOST_DIVIDED_AGAIN
-    if error.kind != "does-not-fit" or schedule != Schedule() or most:
-        return None
     whole = copy.copy(form.whole)
+    exhausted = len(whole.parted) == _MOST_DIVIDED_AGAIN
+    if error.kind != "does-not-fit" or schedule != Schedule() or exhausted:
+        return None
     whole.refusals.refuse(part.program, part.arrays, error)
     cause, *_ = error.message.split("; ")
     whole.parted = (*whole.parted, f"divided again: {cause}")

@@ -274,7 +274,11 @@ def _row_unit(product: Product, config: ChipConfig) -> int:
 def _columns(
     config: ChipConfig, col_par: int, tile: int, product: Product, *, within: bool
 ) -> list[tuple[int, int, int]]:
-    """Candidates for passes, halves and number of column blocks, perhaps all within a tile."""
+    """Candidates for passes, halves and number of column blocks.
+
+    A block of several passes is at most a tile wide if it must be `within`, else less than a pass
+    wider.
+    """
     n, width = product.n, col_par * config.grid_columns
     stride = _stride(product, config, col_par)
     if product.turned:
