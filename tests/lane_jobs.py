@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.arch.limits import PACKET_VECTORS
@@ -174,5 +175,7 @@ def broken(rng, job):
     name = ("slots", "packets", "vectors", "last")[rng.integers(4)]
     value = getattr(feed, name)
     other = not value if name == "last" else max(1, value + int(rng.choice([-1, 1])))
+    if name in ("packets", "vectors") and feed.rows // value * other > MAX_BOX:
+        other = max(1, value - 1)
     feeds = job.feeds | {port: dataclasses.replace(feed, **{name: other})}
     return dataclasses.replace(job, feeds=feeds)

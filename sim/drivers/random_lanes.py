@@ -75,7 +75,7 @@ def _random_phase(
     joined = bool(before) or keeps
     words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
     while True:
-        source = one(sources if joined or not changed else [*sources, PhaseSource.STATISTICS])
+        source = one(sources if joined else [*sources, PhaseSource.STATISTICS])
         form = ElementForm.WORD if source in words else one(ElementForm)
         fetched = [one(readable), one(readable)]
         if before:

@@ -112,14 +112,14 @@ class LaneUnit(Core):
         self._beside = 0  # vectors in the FIFO of the auxiliary stream
 
     def advance(self) -> None:
-        before = self._beside
+        heads, before = self._head, self._beside
         while self._run < len(self._phases):
             units = self._possible(self._head)
             if not units:
                 break
             self._issue(units)
-        if not self._head:
-            # What comes beside it, or room for results, may be what it did not come for.
+        if not self._head or self._head < heads:
+            # It has room again; without a vector it may have come for what was missing beside it.
             self.machine.wake(self.source)
         if self._beside < before:
             self.machine.wake(self.auxiliary)
@@ -231,8 +231,11 @@ class LaneUnit(Core):
 
     def _first_of_stream(self) -> int:
         """Number of the first phase that takes a stream, before which nothing is to come."""
-        sources = [phase.source for phase in self._program.joined]
-        return next(n for n, each in enumerate(sources) if each is not PhaseSource.STATISTICS)
+        return next(
+            number
+            for number, each in enumerate(self._program.joined)
+            if each.source is not PhaseSource.STATISTICS or each.auxiliary is not AuxiliaryUse.NONE
+        )
 
     def leftovers(self) -> list[str]:
         found = []

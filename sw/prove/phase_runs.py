@@ -168,6 +168,8 @@ def _enumerated(case: _Case) -> PhaseRuns:
     program, words = case.program, case.words
     readers = {source: _Reader(packets) for source, packets in case.streams.items()}
     other = readers.get(PhaseSource.AUXILIARY, _Reader(even_packets(0, 1, final=False)))
+    own_sources = {each.source for each in program.joined}
+    sources = [reader for source, reader in readers.items() if source in own_sources]
     rounds = _whole_rounds(program, words, readers, other)
     rows: list[tuple[int, ...]] = []
     begun = whole = len(rounds)
@@ -186,6 +188,9 @@ def _enumerated(case: _Case) -> PhaseRuns:
             own.at += there
         beside, besides_first = phase.auxiliary_vectors(count, words), other.at
         ready = min(beside, other.left)
+        if not own and beside and not any(each.left for each in (other, *sources)):
+            # A phase of the statistics that takes the stream waits for the next iteration.
+            break
         other.at += ready
         ends = count == there and beside == ready
         units = issued_units(phase, words, there, ready)

@@ -172,6 +172,9 @@ class Lanes:
     @property
     def done(self):
         phases = self.program.phases
-        first = next(n for n, each in enumerate(phases) if each.source.value)
+        none = AuxiliaryUse.NONE
+        first = next(
+            n for n, each in enumerate(phases) if each.source.value or each.auxiliary is not none
+        )
         left = self.auxiliary.fifo or self.sums or self.out or self.within
         return self.number == first and not left and not self.filled

@@ -11,6 +11,7 @@ from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.lane_room import AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import (
     AuxiliaryUse,
+    ElementForm,
     Fetched,
     Operand,
     PhaseSource,
@@ -50,6 +51,21 @@ BEHIND = LanePhase(
     result=ResultForm.WORD,
 )
 HELD_BEHIND = dataclasses.replace(BEHIND, auxiliary=AuxiliaryUse.HELD)
+#: Makes a vector of words, or of bf16, a statistic before each packet, and adds it to its elements.
+KEEPS = LanePhase(
+    STATISTICS,
+    auxiliary=AuxiliaryUse.VECTOR,
+    y=Fetched.AUXILIARY,
+    fma=(Operand.Y, Operand.ONE, Operand.MINUS_ZERO),
+    argument=Operand.Y,
+    reduction=Reduction.REPLACE,
+)
+ADDS = LanePhase(
+    ACTIVATION,
+    y=Fetched.STATISTIC_0,
+    fma=(Operand.X, Operand.ONE, Operand.Y),
+    result=ResultForm.WORD,
+)
 
 
 def job_of(phases, results, *feeds, **fields):
@@ -124,6 +140,21 @@ REFUSED = [
         "lanes holds 1 vectors that no phase takes",
     ),
     (
+        "a packet without the vectors that come before it",
+        job_of((KEEPS, ADDS), 12, Feed(3, 1, 4), Feed(2, 1, 2)),
+        "lanes waits for a vector from PMU (0, 2) R0; PMU (0, 2) R0 has ended",
+    ),
+    (
+        "a packet before which half of the vectors come",
+        job_of((KEEPS, ADDS), 12, Feed(3, 1, 4), Feed(5, 1, 1)),
+        "lanes waits for a vector from PMU (0, 2) R0; PMU (0, 2) R0 has ended",
+    ),
+    (
+        "vectors before a packet that does not come",
+        job_of((KEEPS, ADDS), 12, Feed(3, 1, 4), Feed(4, 1, 2)),
+        "lanes ends before phase 1, not after the last one",
+    ),
+    (
         "more results than are stored",
         job_of((MAP,), 8, Feed(3, 1, 4)),
         "left over in front of PMU",
@@ -138,6 +169,21 @@ def test_what_stops_or_is_left_over_is_named(job, words):
     with pytest.raises(LivenessError) as caught:
         require_live(job.program())
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize("form", [ElementForm.WORD, ElementForm.BF16], ids=str)
+def test_vectors_that_become_statistics_come_before_each_packet(form):
+    """Without packets of both streams the first phase waits: it has begun nothing."""
+    keeps = dataclasses.replace(KEEPS, auxiliary_form=form)
+    vectors = 2 // form.per_word
+    for missing in (0, 1):
+        program = job_of(
+            (keeps, keeps, ADDS), 12, Feed(3, 1, 4), Feed(2 * (3 - missing), 1, vectors)
+        ).program()
+        answer = compared(program)
+        assert answer.live == ends(program, 1) == (not missing), answer
+    live = job_of((keeps, ADDS), 12, Feed(3, 1, 4), Feed(3, 1, vectors)).program()
+    assert prove(live, repeat=4).live
 
 
 @pytest.mark.few(4)
