@@ -102,18 +102,15 @@ def pack(config: ChipConfig, buffers: list[Buffer]) -> tuple[dict[str, Home], fl
         If there is no allocation.
     """
     require_room(config, buffers)
-    orders: Iterator[tuple[Buffer, ...]] | tuple[tuple[Buffer, ...], ...]
-    if len(buffers) <= config.pmu_count or len(buffers) > 5:
-        orders = (tuple(sorted(buffers, key=lambda each: -each.rate)),)
-    else:
+    by_rate = tuple(sorted(buffers, key=lambda each: -each.rate))
+    orders: Iterable[tuple[Buffer, ...]] = (by_rate,)
+    if config.pmu_count < len(buffers) <= 5:
         orders = itertools.permutations(buffers)
-    best: tuple[float, list[list[Buffer]]] | None = None
-    for order in orders:
-        rooms = _rooms(config, order)
-        if rooms is not None:
-            load = max(sum(each.rate for each in room) for room in rooms)
-            if best is None or load < best[0] - 1e-9:
-                best = (load, rooms)
+    best = _best_rooms(config, orders)
+    if best is None and len(buffers) > config.pmu_count:
+        # Buffers that take all engines of a PMU come before those that can share one.
+        engines = sorted(by_rate, key=lambda each: -max(each.writers, each.readers))
+        best = _best_rooms(config, (tuple(engines),))
     if best is None:
         total = sum(each.least * each.slot_bytes for each in buffers)
         raise Unfit(
@@ -127,6 +124,20 @@ def pack(config: ChipConfig, buffers: list[Buffer]) -> tuple[dict[str, Home], fl
     for pmu, room in enumerate(best[1]):
         homes.update(_settle(config, pmu, room))
     return homes, max(1.0, best[0])
+
+
+def _best_rooms(
+    config: ChipConfig, orders: Iterable[tuple[Buffer, ...]]
+) -> tuple[float, list[list[Buffer]]] | None:
+    """Load of the busiest port, and buffers by PMU, of the best order that fits."""
+    best: tuple[float, list[list[Buffer]]] | None = None
+    for order in orders:
+        rooms = _rooms(config, order)
+        if rooms is not None:
+            load = max(sum(each.rate for each in room) for room in rooms)
+            if best is None or load < best[0] - 1e-9:
+                best = (load, rooms)
+    return best
 
 
 def require_room(config: ChipConfig, buffers: Iterable[Buffer]) -> None:
