@@ -28,6 +28,8 @@ __all__ = ["Reading", "row_pipelines"]
 #: Columns of stored boxes, and write engines of a buffer of results, that are tried. Results that
 #: take little of a PMU leave slots and engines to rows.
 _RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
+#: The same for rows in pieces, whose results pass in pieces, too.
+_PIECES = (MAX_BOX, 2), (MAX_BOX // 2, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
 #: Most chains of a line, whose results two buffers take.
 _COPIES = 2 * MOST_COLLECTED
 #: Rows that are loaded once.
@@ -56,6 +58,12 @@ class Reading:
     again: bool = False
 
 
+def _once(reading: Reading, streamed: Streamed) -> bool:
+    """Whether rows are loaded once: no phase takes them again, or a buffer has them until then."""
+    single = reading.codes[0].packet_phases == 1 and not reading.again
+    return streamed in _ONCE or (streamed is Streamed.ROWS and single)
+
+
 #: Bound, number and pipeline of a choice, as of `BestFirst`.
 _Group: TypeAlias = tuple[float, int, Callable[[], list[tuple[float, int, Pipeline]]]]
 
@@ -73,7 +81,7 @@ class _Choice:
     @property
     def once(self) -> bool:
         """Whether rows are loaded once."""
-        return self.streamed in _ONCE
+        return _once(self.reading, self.streamed)
 
     def alike(self, lines: int) -> object:
         """What a choice of more lines than there are blocks has in common with one of fewer."""
@@ -143,7 +151,8 @@ def row_pipelines(
             problems[number] = problem
             continue
         group = functools.partial(opened, number, frame.pipeline, problems, choice.weight)
-        kind = again if choice.reading.again else once if choice.once else groups
+        held = choice.streamed in _ONCE
+        kind = again if choice.reading.again else once if held else groups
         kind.append((bound, number, functools.cache(group)))
     if again and not any(group() for *_, group in sorted(once, key=lambda each: each[:2])):
         groups += again
@@ -158,8 +167,8 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
     found: list[_Choice | Unfit] = []
     readings = sorted(readings, key=lambda each: (each.again, len(each.codes)))
     for reading, streamed in itertools.product(readings, Streamed):
-        once = streamed in _ONCE
-        if (streamed is Streamed.VECTORS and not vectors) or (once and reading.again):
+        again = reading.again and streamed in _ONCE
+        if (streamed is Streamed.VECTORS and not vectors) or again:
             continue
         try:
             all_grids = grids(
@@ -168,7 +177,7 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
         except Unfit as problem:
             found.append(problem)
             continue
-        for widest, engines in _RESULTS if once else _RESULTS[:1]:
+        for widest, engines in _RESULTS if streamed in _ONCE else _PIECES:
             found += [
                 _Choice(reading, streamed, widest, engines, each)
                 for each in all_grids

@@ -53,8 +53,8 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     A slot is filled again behind memory's latency. Copies that send columns do so in turn, so none
     begins a block before the others have theirs. The first boxes of all copies are loaded before
     that, and the last box is stored behind it. The first phase begins when all tiles of the first
-    block are there, and over rows in slots it ends then at the earliest. Rows in pieces have two
-    slots a copy, so a piece takes half of memory's latency at least. Results that no buffer holds
+    block are there, and over rows in slots it ends then at the earliest. A piece of a row takes its
+    part of memory's latency, as it has slots, at least. Results that no buffer holds
     for a whole block are stored while the last phase sends them. A PCU that several chains share
     takes their groups one after the other, the last of which begins so late.
     """
@@ -73,7 +73,7 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     if stores.slots == 1:
         lanes += stores.cycles
     elif stores.slots < stores.boxes:
-        stored = stores.cycles / results + stores.boxes * _LATENCY / 2
+        stored = stores.cycles / results
         lanes += results * max(0.0, stored - last)
     box = loads.box * max(map(frame.spread, frame.region.inputs))
     begin, lanes = _begun(frame, box, loads.cycles, lanes, first)
@@ -120,7 +120,7 @@ def least_cycles(frame: RowFrame) -> float:
 
 def _lanes(frame: RowFrame, slots: int) -> tuple[float, float, float]:
     """Cycles of the lanes with so many slots for rows, and of first and last phase over a block."""
-    phases = [_phases(frame, code) for code in frame.codes]
+    phases = [_phases(frame, code, slots) for code in frame.codes]
     sums = [sum(each) + _changes(code) for each, code in zip(phases, frame.codes, strict=True)]
     block = max(frame.turns(number) * each for number, each in enumerate(sums))
     if not frame.in_pieces:
@@ -174,8 +174,8 @@ def _changes(code: LaneCode) -> int:
     return PHASE_CHANGE * packets if packets > 1 else 0
 
 
-def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
-    """Cycles of each phase of a lane program over a block of rows."""
+def _phases(frame: RowFrame, code: LaneCode, slots: int) -> list[float]:
+    """Cycles of each phase of a lane program over a block of rows, with so many slots for rows."""
     config, form = frame.parts.config, code.formats[code.source]
     vector = frame.parts.vector(form)
     pieces = frame.pieces(form) if frame.in_pieces else None
@@ -191,9 +191,9 @@ def _phases(frame: RowFrame, code: LaneCode) -> list[float]:
             groups = max(groups, CHANGE)
         column = frame.halves(form) * groups
         if pieces:
-            least = _LATENCY / 2
-            cycles = max(pieces.width * column, least) * (pieces.slots - 1)
-            found.append(cycles + max(pieces.last * column, least))
+            lanes = (pieces.width * column, pieces.last * column)
+            piece, last = (max(each, (_LATENCY + each) / slots) for each in lanes)
+            found.append(piece * (pieces.slots - 1) + last)
         else:
             found.append(frame.region.columns * column)
     return found

@@ -1,8 +1,7 @@
-"""Geometry of a pipeline with rows on lanes: groups of rows, vectors per column, pieces of rows."""
+"""Geometry of a pipeline with rows on lanes: groups of rows, vectors per column, slots of a row."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from enum import Enum
 
@@ -10,133 +9,22 @@ from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.phase_word import Fetched
-from hw.arch.loops import LoopProgram
-from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import Format, bf16
+from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MOST_COLLECTED
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.passes.field_limits import require_count, unfit
 from sw.stages.grids import Grid
-from sw.stages.long_rows import chunks_of, even_share
+from sw.stages.long_rows import chunks_of
 from sw.stages.pipeline import PipelineParts
 from sw.stages.region import Part, Region
-from sw.stages.stage_graph import Walk
-from sw.stages.walk_loops import loop
+from sw.stages.rows.row_pieces import RowPieces
 
-__all__ = ["RowFrame", "RowPieces", "Streamed", "half_writes"]
+__all__ = ["RowFrame", "Streamed"]
 
-
-_OUTER = Level.WINDOWS.value
 #: Columns, at least, of a piece of a row that is loaded once: bursts of some beats.
 _SHORTEST = 64
-
-
-@dataclasses.dataclass(frozen=True)
-class RowPieces:
-    """Columns of a row in pieces of whole vectors, one slot each; the last piece may be shorter.
-
-    A walk over a row takes two steps of its windows where the last piece is shorter: the others,
-    then that one.
-
-    Parameters
-    ----------
-    columns : int
-    vector : int
-        Elements per vector.
-    size : int
-        Vectors of a piece.
-    """
-
-    columns: int
-    vector: int
-    size: int
-
-    @classmethod
-    def fitting(cls, columns: int, vector: int, most: int, unit: int = 1) -> RowPieces:
-        """The fewest pieces of at most so many elements of a row, about as long as one another.
-
-        All but the last have a multiple of ``unit`` vectors.
-
-        Raises
-        ------
-        Unfit
-            If a row has no vector that is full, or there is no room for one.
-        """
-        whole = unit * vector
-        if min(most, columns) < whole:
-            rule = f"room for {whole} columns, and have as many"
-            least = min(most, columns)
-            raise Unfit(f"Piece of a row must have {rule}, not {least}", value=least, rule=rule)
-        units = even_share(ceil_div(columns, whole), min(most, MAX_BOX) // whole)
-        return cls(columns, vector, units * unit)
-
-    @property
-    def width(self) -> int:
-        """Columns of a slot."""
-        return self.size * self.vector
-
-    @property
-    def slots(self) -> int:
-        """Slots of a row."""
-        return ceil_div(self.columns, self.width)
-
-    @property
-    def last(self) -> int:
-        """Columns of the last piece."""
-        return self.columns - (self.slots - 1) * self.width
-
-    def windows(self) -> tuple[LoopProgram, LoopProgram]:
-        """Loops over windows and slots of a row."""
-        if self.slots == 1 or self.last == self.width:
-            return LoopProgram(), LoopProgram(self.slots)
-        return LoopProgram(2), LoopProgram(self.slots - 1, slope=2 - self.slots, outer=_OUTER)
-
-    def steps(self, columns: int, stride: int) -> LoopProgram:
-        """Address loop over a slot, so many columns a step; they divide a vector."""
-        count, last = self.width // columns, ceil_div(self.last, columns)
-        if self.slots == 1 or last == count:
-            return loop(last, stride)
-        return LoopProgram(count, stride=stride, slope=last - count, outer=_OUTER)
-
-    def written(self, walk: Walk, passes: int) -> Walk:
-        """Walk that writes all pieces of a row, from one that writes a slot."""
-        windows = LoopProgram(self.slots)
-        return dataclasses.replace(walk, launches=LoopProgram(passes), windows=windows)
-
-    def read(self, walk: Walk, columns: int, passes: int, *, whole: bool) -> Walk:
-        """Walk that reads all pieces of a row, from one that reads a slot in steps of columns."""
-        windows, slots = self.windows()
-        return dataclasses.replace(
-            walk,
-            loops=(self.steps(columns, walk.loops[0].stride),),
-            launches=LoopProgram(passes),
-            windows=windows,
-            slots=slots,
-            last_level=Level.WINDOWS if whole else ENGINE_LOOPS,
-        )
-
-
-def half_writes(write: Walk) -> tuple[Walk, Walk]:
-    """Walks that write each bf16 as the upper half of a word, and zeros as the lower one.
-
-    A vector has one half of its columns, and zeros, and becomes a column of a block of bf16. In the
-    rows of the second half, the lower half of a word comes behind the upper one.
-
-    Parameters
-    ----------
-    write : Walk
-        Over words: loops over parts of a group, rows, and vectors of columns.
-    """
-    halves, rows, chunks = write.loops
-    loops = (
-        loop(halves.base, 2 * halves.stride),
-        loop(rows.base, 2),
-        loop(chunks.base // 2, 4 * chunks.stride),
-    )
-    second = dataclasses.replace(write, loops=loops, element_bytes=bf16.bits // 8)
-    return dataclasses.replace(second, offset=1), second
 
 
 class Streamed(Enum):
@@ -168,7 +56,7 @@ class RowFrame:
     streamed : Streamed
         What passes in pieces.
     widest : int
-        Most columns of a stored box, unless results pass in pieces.
+        Most columns of a stored box, and of a piece.
     engines : int
         Write engines of a buffer of results; two where one cannot serve all copies.
 
@@ -220,8 +108,40 @@ class RowFrame:
             if len(sent) > 1 and not region.outputs.keys() >= set(sent):
                 rule = "send one value, or only such as are stored"
                 raise unfit("A lane program with row statistics", rule, len(sent))
+        #: Columns that come once for a packet of the first code, in the order of its phases.
+        self.kept = tuple(
+            value
+            for each in codes[0].phases
+            for value in each.beside
+            if each.source is None and value in region.inputs
+        )
+        self._require_kept()
         if self.share > 1:
             self._require_sharing()
+
+    def _require_kept(self) -> None:
+        """Columns that become statistics are taken once, and by the first program.
+
+        Raises
+        ------
+        Unfit
+            If one is taken again.
+        """
+        phases = [each for code in self.codes for each in code.phases]
+        for value in self.kept:
+            uses = sum(value in each.beside for each in phases)
+            if uses > 1:
+                raise unfit(f"Uses of `{value}` as a statistic", "be 1", uses)
+
+    @property
+    def shares_kept(self) -> bool:
+        """Whether one buffer of a line has the kept columns of all its chains.
+
+        They are then all that passes the auxiliary port of the first program, in one format.
+        """
+        beside = [value for each in self.codes[0].phases for value in each.beside]
+        forms = {self.form_of(value) for value in self.kept}
+        return len(self.kept) in (1, 2) and beside == [*self.kept] and len(forms) == 1
 
     def _require_sharing(self) -> None:
         """Programs behind the first take only what it sends, and vectors along the columns.
@@ -339,7 +259,7 @@ class RowFrame:
         """Pieces in which rows pass, of whole units of vectors."""
         vector = self.parts.vector(form)
         room = self.parts.config.pmu.capacity_bytes * 8 // form.bits // 4
-        most = room // (self.halves(form) * vector)
+        most = min(self.widest, room // (self.halves(form) * vector))
         return RowPieces.fitting(self.region.columns, vector, most, unit)
 
     def chunks(self, value: str) -> int:
@@ -362,6 +282,12 @@ class RowFrame:
     def in_slots(self, value: str) -> bool:
         """Whether a row of an input lies in several slots, loaded once."""
         return self.row_slots > 1 and self.columns(value) == self.region.columns
+
+    def kept_vectors(self, value: str) -> int:
+        """Vectors of a kept column for a packet: an element for each position of a statistic."""
+        return max(
+            1, 2 * self.parts.config.width_bits // 32 // self.parts.vector(self.form_of(value))
+        )
 
     def is_row(self, value: str) -> bool:
         source = self.region.inputs.get(value)

@@ -23,7 +23,8 @@ from hw.numeric.formats import bf16, fp32
 from sw.passes.field_limits import require_count, unfit
 from sw.stages.long_rows import chunks_of, vector_of
 from sw.stages.pipeline import pcu_name
-from sw.stages.rows.row_frame import RowFrame, RowPieces, Streamed
+from sw.stages.rows.row_frame import RowFrame, Streamed
+from sw.stages.rows.row_pieces import RowPieces
 from sw.stages.stage_graph import Hold, Socket, Walk
 from sw.stages.walk_loops import loop
 

@@ -14,7 +14,7 @@ from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 from sw.stages.long_rows import chunks_of, pieces_of
-from sw.stages.rows.row_frame import RowPieces
+from sw.stages.rows.row_pieces import RowPieces
 from tests.hw.step_model import moves_of
 from tests.sw.stages.region_runs import operand, require_predicted, verify
 
