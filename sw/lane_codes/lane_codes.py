@@ -28,6 +28,7 @@ def lane_codes(
     phases: int = PHASES,
     function_bits: int | None = None,
     repeated: Collection[str] = (),
+    kept: Collection[str] = (),
     returns: bool = True,
     first: str | None = None,
     numbered: bool = False,
@@ -53,6 +54,9 @@ def lane_codes(
         None leaves those to the lanes.
     repeated : collection of str
         Inputs of one element per position that come for every vector, as if all were the same.
+    kept : collection of str
+        Inputs of one element per position, but none of int8, that come once for a packet, in W/16
+        elements, and become statistics.
     returns : bool
         Whether what a program sends may come back to it in a later phase.
     first : str or None
@@ -69,7 +73,7 @@ def lane_codes(
         At the first node that lanes cannot compute.
     """
     require_int("Phases of a lane program", phases, 1, PHASES)
-    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated, numbered, pairs)
+    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated, kept, numbered, pairs)
     makers = {node.result.name: node for node in nodes}
     for name, format_ in outputs.items():
         region.send(name, format_, makers.get(name))

@@ -55,7 +55,7 @@ class Region:
     nodes : tuple of Node
     lane_axis : int
         Axis on the positions of a vector.
-    function_bits, repeated, numbered, pairs
+    function_bits, repeated, kept, numbered, pairs
         As of `lane_codes`.
 
     Members
@@ -75,6 +75,7 @@ class Region:
         lane_axis: int,
         function_bits: int | None,
         repeated: Collection[str] = (),
+        kept: Collection[str] = (),
         numbered: bool = False,
         pairs: bool = False,
     ) -> None:
@@ -93,7 +94,7 @@ class Region:
         #: Axis of the vectors of tiles that vary along them.
         self._vectors = next((each for each in steps if not each.one), steps[0])
         for name, type_ in inputs.items():
-            self._input(name, type_, nodes[0] if nodes else None, name in repeated)
+            self._input(name, type_, nodes[0] if nodes else None, name in repeated, name in kept)
         for node in nodes:
             self._enter(node)
 
@@ -147,7 +148,9 @@ class Region:
             return self.table.passed(word, Place.LANE)
         return self.table.passed(word, Place.FULL, type_.axis(self._step))
 
-    def _input(self, name: str, type_: TileType, node: ir.Node | None, repeated: bool) -> None:
+    def _input(
+        self, name: str, type_: TileType, node: ir.Node | None, repeated: bool, kept: bool
+    ) -> None:
         if type_.format not in _FORMS:
             rule = f"Lanes take tiles of {_NAMES}, and `{name}` is {type_.format.name}"
             raise ProgramError("format", rule, node.span if node else None, value=name)
@@ -157,7 +160,11 @@ class Region:
             raise refused(node, f"Lanes do not spread `{name}`, a tile of one element", name)
         place = Place.SPREAD if lane_one else Place.HELD if step_one else Place.FULL
         place = Place.FULL if repeated else place
-        self._numbers[name] = self._port(name, type_, place)._replace(loaded=True)
+        number = self._port(name, type_, place)._replace(loaded=True)
+        if kept:
+            real, integer = map(self.table.keep, (number.real, number.integer))
+            number = number._replace(real=real, integer=integer)
+        self._numbers[name] = number
 
     def _port(self, name: str, type_: TileType, place: Place) -> _Number:
         """Number that comes at a port."""

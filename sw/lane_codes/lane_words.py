@@ -165,6 +165,8 @@ class WordTable:
         Words of fp32 whose NaN may be others than the canonical one.
     labels : dict of str to str
         Names of the IR's values for words.
+    kept : set of str
+        Words of one element per position that come once a packet, to be made statistics.
     """
 
     def __init__(self, function_bits: int | None, *, pairs: bool = False) -> None:
@@ -180,6 +182,7 @@ class WordTable:
         self.integers: set[str] = set()
         self.labels: dict[str, str] = {}
         self.payloads: set[str] = set()
+        self.kept: set[str] = set()
         self._known: dict[object, str] = {}
 
     def port(self, value: str, form: ElementForm, place: Place, length: Axis | None) -> str:
@@ -191,6 +194,13 @@ class WordTable:
         if form is ElementForm.INT8:
             self.integers.add(word)
         return word
+
+    def keep(self, word: Word | None) -> Word | None:
+        """A statistic of a word of one element per position that comes once a packet."""
+        if not isinstance(word, str):
+            return word
+        self.kept.add(word)
+        return self.passed(word, Place.LANE)
 
     def number(self, length: Axis) -> str:
         """Word of the number of a vector in its packet, an int32."""
@@ -280,6 +290,8 @@ class WordTable:
         fetched = beside + places.count(Place.LANE) + places.count(Place.NUMBER)
         spread = [each for each in names if self.places[each] is Place.SPREAD]
         streams = beside - self.is_pair(spread)
+        if self.kept.intersection(names) and any(each in _VARYING for each in places):
+            return False
         return streams <= 1 and fetched <= 2 and len(constants) <= CONSTANTS
 
     def is_pair(self, words: Collection[str]) -> bool:

@@ -113,6 +113,11 @@ class OpenProgram:
         return False
 
     @property
+    def has_packets(self) -> bool:
+        """Whether a phase takes packets; phases of STATISTICS alone make no program."""
+        return any(each.source for each in self._phases)
+
+    @property
     def worth(self) -> tuple[int, int, bool, int]:
         """Drafts that are placed, streams beside the source, and which source is the better one.
 
@@ -236,15 +241,21 @@ class OpenProgram:
         use = None
         if beside is not None:
             use = _USES[self._table.places[beside]]
+            if beside in self._table.kept:
+                use = AuxiliaryUse.VECTOR
             if second is not None:
                 use, phase.second = AuxiliaryUse.SPREAD_PAIR, (second, self.ports[second])
             phase.beside = beside, self.ports[beside], use
         held = phase.beside[1].form.per_word if use is AuxiliaryUse.HELD and phase.beside else 4
-        # Statistics alone make no program, and have fewer positions than a vector of int8.
-        packets = any(each.source for each in self._phases) and self._form.per_word <= 2
-        if draft.place is Place.LANE and held >= 2 and packets:
+        kept = beside in self._table.kept
+        # What a packet begins with needs no packet before it.
+        ready = self.has_packets or kept or bool(phase.statistics)
+        # A vector of int8 has more positions than there are statistics.
+        if draft.place is Place.LANE and held >= 2 and ready and self._form.per_word <= 2:
             phase.source = None
             return phase
+        if kept:
+            return None
         phase.x, phase.form = x, self.ports[x].form if x else self._form
         changes = draft.place is Place.LANE or draft.reduction is not None
         if phase.form.per_word > (2 if phase.statistics or changes else held):

@@ -88,9 +88,9 @@ class Schedule:
 
     def _best(self, sources: set[str]) -> OpenProgram | None:
         """The program with the best of some sources, or None if no draft fits any."""
-        trials = [self._trial(each) for each in self._sources if each in sources]
-        best = max(trials, key=lambda trial: trial.worth, default=None)
-        return best if best is not None and best.placed else None
+        found = (self._trial(each) for each in self._sources if each in sources)
+        trials = [each for each in found if each.has_packets]
+        return max(trials, key=lambda trial: trial.worth, default=None)
 
     def _trial(self, source: str) -> OpenProgram:
         """A program with a source, filled."""

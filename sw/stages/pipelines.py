@@ -11,7 +11,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import bf16
+from hw.numeric.formats import bf16, int8
 from sw.array_spec import ArraySpec
 from sw.lane_codes.joined_codes import balanced_codes, joined_firsts
 from sw.lane_codes.lane_code import LaneCode
@@ -94,6 +94,8 @@ def _candidates(
         if parts.count(Part.ROW) > 1:
             pairs = _codes(region, config, 0, phases=phases, pairs=True)
             others += [Reading(region, pairs)] if pairs != codes else []
+        kept = _kept_codes(region, config, codes)
+        others += [Reading(region, each) for each in kept]
         others += _joined_readings([Reading(region, codes), *others])
         build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
@@ -103,6 +105,34 @@ def _candidates(
         yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
         return
     yield from build(region, codes, arrays, config)
+
+
+def _kept_codes(
+    region: Region, config: ChipConfig, codes: tuple[LaneCode, ...]
+) -> Iterator[tuple[LaneCode, ...]]:
+    """Lane programs that keep columns of one element per row as statistics: most of these."""
+    columns = [
+        name
+        for name, each in region.inputs.items()
+        if each.part is Part.COLUMN and each.type.format is not int8
+    ]
+    if region.columns == 1:
+        return
+    rows = [each.part is Part.ROW for each in region.inputs.values()]
+    for count in range(len(columns), 0, -1):
+        found = []
+        for kept in itertools.combinations(columns, count):
+            for pairs in (False, True)[: max(1, min(2, sum(rows)))]:
+                try:
+                    each = _codes(region, config, 0, kept=kept, pairs=pairs)
+                except ProgramError:
+                    continue
+                later = {value for code in each[1:] for value in code.beside}
+                if not later.intersection(kept) and each not in found:
+                    found.append(each)
+        if found:
+            yield from found
+            return
 
 
 def _joined_readings(readings: Sequence[Reading]) -> list[Reading]:
@@ -186,20 +216,27 @@ def _codes(
     *,
     phases: int = PHASES,
     pairs: bool = False,
+    kept: Sequence[str] = (),
 ) -> tuple[LaneCode, ...]:
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
     bits = config.pcu.function_bits
     repeated = Part.ROW if region.whole and lane_axis else Part.COLUMN
+    whole = bool(region.whole or kept)
     return lane_codes(
         region.nodes,
         types,
         formats,
         lane_axis=lane_axis,
         function_bits=bits,
-        repeated=[name for name, each in region.inputs.items() if each.part is repeated],
-        returns=not region.whole,
-        numbered=bool(region.whole),
+        repeated=[
+            name
+            for name, each in region.inputs.items()
+            if each.part is repeated and name not in kept
+        ],
+        kept=kept,
+        returns=not whole,
+        numbered=whole,
         phases=phases,
         pairs=pairs,
     )

@@ -18,14 +18,16 @@ import itertools
 from hw.arch.descriptor import MAX_BOX, Descriptor
 from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import BoxLoop, LoopProgram
-from hw.arch.pcu import PcuInput, PcuOutput
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.passes.field_limits import require_count, unfit
 from sw.stages.long_rows import half_rows_of, pieces_of, rows_of
 from sw.stages.pipeline import Pipeline, pcu_name
 from sw.stages.region import Part
+from sw.stages.rows.kept_columns import add_kept
 from sw.stages.rows.row_cycles import row_cycles
-from sw.stages.rows.row_frame import RowFrame, half_writes
+from sw.stages.rows.row_frame import RowFrame
+from sw.stages.rows.row_pieces import half_writes
 from sw.stages.rows.row_results import RowResults
 from sw.stages.rows.spread_vectors import add_vectors
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -43,11 +45,14 @@ class RowPipeline(RowFrame):
     def pipeline(self) -> Pipeline:
         rows = self.group * self.copies
         for line in range(self.lines):
+            together = self.kept if self.shares_kept else ()
             for value, source in self.region.inputs.items():
-                if source.part is not Part.ROW:
+                if source.part is not Part.ROW and value not in together:
                     self._block(line, value)
+            if together:
+                add_kept(self, line)
             for copy in range(self.copies):
-                if self.whole:
+                if self.whole and not together:
                     self._whole_auxiliary(line, copy)
                 for number in range(len(self.codes)):
                     if copy < self.count(number):
@@ -92,11 +97,14 @@ class RowPipeline(RowFrame):
         """Walk over the columns of a group, which are one packet or one each."""
         form = self.form_of(value)
         halves, vector = self.halves(form), self.parts.vector(form)
-        if whole and vector > self.group:
+        kept = value in self.kept
+        if whole and vector > self.group and not kept:
             raise unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
         windows, slots, launches = LoopProgram(self.blocks), LoopProgram(), LoopProgram()
         ends, band = Level.ADDRESS, self.band(value)
-        if self.columns(value) < self.region.columns:
+        if kept:
+            columns = loop(self.kept_vectors(value) // halves, 0)
+        elif self.columns(value) < self.region.columns:
             columns = loop(self.region.columns, 0)
         elif self.in_pieces:
             pieces = self.input_pieces(value)
@@ -261,15 +269,18 @@ class RowPipeline(RowFrame):
         """PCU of a lane program, and the stream of what it and those beside it send."""
         code, name = self.codes[number], pcu_name(line, number, copy)
         made = self.sent(number)[-1]
+        filters = {}
+        if number == 0 and self.shares_kept:
+            filters = {PcuInput.AUXILIARY: FilterProgram(self.copies, copy)}
         if made in self.region.outputs:
-            self.parts.lanes(name, code, {}, cut=1)
+            self.parts.lanes(name, code, filters, cut=1)
             return
         if self.takes_rows(number) and self.parts.vector(code.formats[made]) > self.group:
             rule = f"have at most {self.group} elements per vector, as the source"
             raise unfit("Result of a lane program with row statistics", rule, self.group)
         rows = self.share > 1
         cut = 0 if rows or code.sends_statistic(made) else self.halves(code.formats[made])
-        self.parts.lanes(name, code, {}, cut=cut)
+        self.parts.lanes(name, code, filters, cut=cut)
         apart = self.count(number + 1)
         if copy < apart:
             senders = [

@@ -20,7 +20,12 @@ LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
 
 
 def operand(draw, shape, dtype):
-    """Operands with special values; fp32 is no operand of products, so it has its own."""
+    """Operands with special values; fp32 is no operand of products, so it has its own.
+
+    Those of int32 are numbers of columns, and some that are none.
+    """
+    if dtype == tw.int32:
+        return draw.integers(-5, 400, shape, np.int32)
     if dtype != tw.fp32:
         return random_operand(draw, shape, dtype)
     array = (draw.standard_normal(shape) * 10.0 ** draw.integers(-3, 3, shape)).astype(np.float32)
