@@ -137,10 +137,13 @@ def row_pipelines(
     again: list[_Group] = []
     once: list[_Group] = []
     alike: set[object] = set()
+    count = len(choices)
     for number, choice in enumerate(choices):
         if isinstance(choice, Unfit):
             problems[number] = choice
             continue
+        # Of equal estimates the one of fewest lines comes first.
+        number += choice.grid.lines * count
         try:
             frame = _frame(choice, arrays, config)
             if (same := choice.alike(frame.lines)) in alike:
@@ -158,7 +161,7 @@ def row_pipelines(
         groups += again
     groups += once
     yield from BestFirst(groups)
-    yield from (problems[number] for number in sorted(problems))
+    yield from (problems[each] for each in sorted(problems, key=lambda each: each % count))
 
 
 def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> list[_Choice | Unfit]:
