@@ -18,8 +18,7 @@ from sw.ir.sizes import choose_sizes
 from sw.ir.verify import VerifyError
 from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.residual import residual
-from sw.parts import divide as division
-from sw.parts import peel, slices
+from sw.parts import division_search, peel, slices
 from sw.parts.divide import divide
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
@@ -271,7 +270,7 @@ def test_updates_in_place_keep_their_order(seed, draws, monkeypatch):
 
     assert not wrong(old_and_new, M=13, N=16) + wrong(cache, G=3, M=5, S=9, N=16)
     assert not wrong(turned_cache, G=3, M=5, K=8, S=9, N=16)
-    monkeypatch.setattr(division, "ready", lambda *_: True)
+    monkeypatch.setattr(division_search, "ready", lambda *_: True)
     assert wrong(old_and_new, M=13, N=16)
 
 

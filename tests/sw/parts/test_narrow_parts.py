@@ -140,7 +140,8 @@ def test_a_kernel_that_one_image_serves_is_divided_where_that_is_faster(chip, mo
     problem = Problem(batch_norm, named[chip], {"M": 512, "N": 256}, tw.bf16)
     found = problem.compile()
     assert {each.name for each in found.intermediates} == {"scale", "shift"}
-    monkeypatch.setattr("sw.parts.divide.narrow_cuts", lambda program: [])
+    for module in ("divide", "division_search"):
+        monkeypatch.setattr(f"sw.parts.{module}.narrow_cuts", lambda program: [])
     assert found.predicted_cycles < problem.compile().predicted_cycles
     # What a launch takes is not worth it for a few rows.
     few = Problem(batch_norm, named["large"], {"M": 16, "N": 64}, tw.bf16)

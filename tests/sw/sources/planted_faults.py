@@ -14,7 +14,7 @@ from sw.ir.affine import Axis, size_symbol
 from sw.ir.rewrite import Names, used
 from sw.language import tile_operations, tile_value
 from sw.language.index import BlockIndex
-from sw.parts import divide
+from sw.parts import division_search
 from sw.passes import fit, kernel_steps
 from sw.stages import operand_walks, product_graph
 
@@ -154,7 +154,7 @@ def element_of_a_product(patch):
 
 def wait_of_a_part(patch):
     """A part that loads a tensor does not wait for the one that stores it."""
-    patch.setattr(divide, "ready", lambda *_: True)
+    patch.setattr(division_search, "ready", lambda *_: True)
 
 
 def slot_of_a_buffer(patch):

@@ -1,0 +1,274 @@
+"""Search for a division: cuts of values, after each of which the slice before is served.
+
+Every step takes the part that seems best, and another one only if what remains has no division.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+from hw.arch.errors import BadInputError
+from sw.array_spec import ArraySpec, arrays_of
+from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.language.program_error import ProgramError
+from sw.parts.columns import column_ranges
+from sw.parts.cut_choices import computes, is_cast_operand, is_counted, largest, loads
+from sw.parts.narrow_cut import narrow_cuts
+from sw.parts.order import ready
+from sw.parts.part import Division, Part
+from sw.parts.peel import peeled
+from sw.parts.slices import Cut, cuts, reload, slice_of, stores
+
+__all__ = ["DivisionSearch", "Faster", "Serves", "peeled_parts"]
+
+#: Function from a program and the layout of its tensors to why no image computes it, or None.
+Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
+#: Whether a division takes fewer cycles than another one.
+Faster = Callable[[Division, Division], bool]
+
+#: Most programs without a division that are met before a program is refused.
+_MOST_DEAD = 16
+#: Slices that are remembered.
+_REMEMBERED = 2048
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """Parts that compute the first values or stores of a program, and the remaining program.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        One part, or one for each piece of a joined tile.
+    cuts : tuple of Cut
+        Values that these parts store in memory and the remaining program loads.
+    rest : Program
+        The remaining program.
+    """
+
+    parts: tuple[Part, ...]
+    cuts: tuple[Cut, ...]
+    rest: Program
+
+
+class DivisionSearch:
+    """Search for a division, depth first, with the answers so far.
+
+    Parameters
+    ----------
+    program : Program
+    serves, held, faster
+        As of `sw.parts.divide.divide`.
+    numbers : bool
+        Whether numbers of rows or columns may pass through memory.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        serves: Serves,
+        held: frozenset[str],
+        faster: Faster,
+        *,
+        numbers: bool,
+    ) -> None:
+        self._serves, self._faster = serves, faster
+        self._numbers_may_pass = numbers
+        self._held = held
+        self._names = frozenset(each.name for each in program.tensors)
+        self._parts: dict[Program, tuple[Part, ...]] = {}
+        self._answers: dict[object, bool] = {}
+        self._dead: set[Program] = set()
+        #: Why columns that were asked for are not transferred alone.
+        self.misplaced: ProgramError | None = None
+        #: Why a piece has a format that its unit does not take, however it is divided.
+        self.misformed: BadInputError | None = None
+
+    def run(self, program: Program) -> Division | None:
+        """Parts of a program, or None if none were found."""
+        steps = self._search(program)
+        if steps is None:
+            return None
+        stored = (cut.tensor for step in steps for cut in step.cuts)
+        between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
+        return Division(tuple(part for step in steps for part in step.parts), between)
+
+    def _search(self, program: Program) -> tuple[_Step, ...] | None:
+        if not program.nodes:
+            return ()
+        if program in self._dead or len(self._dead) >= _MOST_DEAD:
+            return None
+        for step in self._steps(program):
+            others = self._search(step.rest)
+            if others is not None:
+                return (step, *others)
+        self._dead.add(program)
+        return None
+
+    def _steps(self, program: Program) -> Iterator[_Step]:
+        """Parts that may come first, best first."""
+        step = self._stores(program)
+        if step is not None:
+            yield from self._narrow(program, step)
+            yield step
+            return
+        for store in stores(program.nodes):
+            yield from self._cuts(program, store)
+
+    def _parts_of(self, program: Program) -> tuple[Part, ...]:
+        """A program as a part, or as a part for each piece of a joined tile; none: not served."""
+        if program not in self._parts:
+            ranged = self._ranged(program)
+            whole = self._part(ranged)
+            parts = [whole]
+            if whole is None and ranged is not program:
+                parts = [self._part(slice_of(ranged, [each])) for each in stores(ranged.nodes)]
+            served = tuple(part for part in parts if part is not None)
+            self._parts[program] = served if len(served) == len(parts) else ()
+        return self._parts[program]
+
+    def _ranged(self, program: Program) -> Program:
+        try:
+            return column_ranges(program)
+        except ProgramError as error:
+            self.misplaced = self.misplaced or error
+            return program
+
+    def _part(self, program: Program) -> Part | None:
+        """A program as a part, with the rows of all points together if that is served."""
+        return next((each for each in peeled_parts(program) if self._served(each)), None)
+
+    def _served(self, part: Part) -> bool:
+        key = (part.program, part.arrays)
+        if key not in self._answers:
+            refusal = self._serves(*key)
+            self._answers[key] = refusal is None
+            if refusal is not None and refusal.kind == "format":
+                self.misformed = self.misformed or refusal
+        return self._answers[key]
+
+    def _stores(self, program: Program) -> _Step | None:
+        """As many stores as one image serves, from the first on."""
+        every = tuple(stores(program.nodes))
+        taken: list[ir.Store] = []
+        found = None
+        for store in every:
+            kept = [*taken, store]
+            own = slice_of(program, kept)
+            rest = slice_of(program, [each for each in every if each not in kept])
+            parts = self._parts_of(own) if ready(program, own, rest) else ()
+            if len(parts) == 1 or (parts and found is None):
+                taken, found = kept, _Step(parts, (), rest)
+        return found
+
+    def _narrow(self, program: Program, step: _Step) -> Iterator[_Step]:
+        """Element math of rows or columns alone that the step's part would repeat."""
+        found = narrow_cuts(step.parts[0].program) if len(step.parts) == 1 else []
+        # The part may be one iteration of loops over points.
+        every = {each.value.name: each for each in cuts(program, self._names)}
+        taken: list[Cut] = []
+        own = None
+        for cut in (every.get(each.value.name) for each in found):
+            # What the rest does not compute again is stored for nothing.
+            if cut is None or cut.value.name in self._held or not self._remains(own, cut):
+                continue
+            if step_with := self._step(program, [*taken, cut]):
+                taken, own = [*taken, cut], step_with
+        if own is not None:
+            yield own
+
+    def _remains(self, step: _Step | None, cut: Cut) -> bool:
+        """Whether the program behind a step still computes a value."""
+        return step is None or any(
+            each.value.name == cut.value.name for each in cuts(step.rest, self._names)
+        )
+
+    def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:
+        """Cuts of values that a store needs."""
+        focus = slice_of(program, [store])
+        choices = []
+        possible = (each for each in cuts(focus, self._names) if each.value.name not in self._held)
+        reduced = {each.axis for each in walk(focus.nodes) if isinstance(each, ir.Reduce)}
+        for cut in sorted(possible, key=lambda each: (is_counted(each, reduced), each.bytes)):
+            own = slice_of(program, (), [cut])
+            useful = computes(own) or is_cast_operand(focus, cut)
+            allowed = self._numbers_may_pass or loads(own)
+            if useful and allowed and self._step(program, [cut]) is not None:
+                choices.append(cut)
+        # A cut after which the store is one part comes first, then those of the largest slices.
+        widest = [each for each in largest(program, choices) if not isinstance(each.node, ir.Iota)]
+        order = [*self._end(program, focus, choices), *widest, *choices]
+        for first in dict.fromkeys(order):
+            taken = [first]
+            # The store of an invariant is in no loop, and so alone.
+            for other in () if first.invariant else widest:
+                if other in taken or other.invariant:
+                    continue
+                if self._joins(program, taken, other):
+                    taken.append(other)
+            for other in choices:
+                if self._is_repeated(program, taken, other):
+                    taken.append(other)
+            step = self._step(program, taken)
+            if step is not None:
+                yield step
+
+    def _joins(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
+        """Whether one image stores a value, too, and is not slower than parts of their own."""
+        joined, first = self._step(program, [*taken, other]), self._step(program, taken)
+        if joined is None or first is None:
+            return joined is not None
+        behind = (each for each in cuts(first.rest, self._names) if each.value == other.value)
+        alone = next((self._step(first.rest, [each]) for each in behind), None)
+        if alone is None:
+            return True
+        parts = (*first.parts, *alone.parts)
+        nodes = itertools.chain.from_iterable(walk(each.program.nodes) for each in parts)
+        if any(isinstance(each, ir.Matmul) for each in nodes):
+            return True
+        return not self._faster(Division(parts), Division(joined.parts))
+
+    def _end(self, program: Program, focus: Program, choices: Sequence[Cut]) -> list[Cut]:
+        """A cut after which a store is one part: behind a product, the last one as narrow."""
+        ends = (each for each in choices if self._parts_of(reload(focus, [each])))
+        found = next(ends, None)
+        if found is None:
+            return []
+        own = walk(slice_of(program, (), [found]).nodes)
+        if any(isinstance(each, ir.Matmul) for each in own):
+            *_, found = (found, *(each for each in ends if each.bytes == found.bytes))
+        return [found]
+
+    def _is_repeated(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
+        """Whether a value that the part computes anyway would be computed again behind it.
+
+        It is a statistic, or what numbers of rows or columns choose: no later program has those.
+        """
+        if other in taken or other.invariant:
+            return False
+        if not isinstance(other.node, ir.Reduce):
+            made = walk(slice_of(program, (), [other]).nodes)
+            if not any(isinstance(each, ir.Iota) for each in made):
+                return False
+        own, rest = slice_of(program, (), taken), reload(program, taken)
+        both = all(other.node in walk(each.nodes) for each in (own, rest))
+        return both and self._step(program, [*taken, other]) is not None
+
+    def _step(self, program: Program, taken: Sequence[Cut]) -> _Step | None:
+        """The parts that store some values, or None if they are not served."""
+        own, rest = slice_of(program, (), taken), reload(program, taken)
+        if not ready(program, own, rest):
+            return None
+        parts = self._parts_of(own)
+        return _Step(parts, tuple(taken), rest) if parts else None
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def peeled_parts(program: Program) -> tuple[Part, ...]:
+    """A slice without loops over points; a second division of the program has most of the same."""
+    return peeled(program, {each.name: each for each in arrays_of(program)})
