@@ -16,6 +16,7 @@ from sw.array_spec import ArraySpec
 from sw.lane_codes.joined_codes import balanced_codes, joined_firsts
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
+from sw.lane_codes.late_statistics import sent_late
 from sw.language.program_error import ProgramError
 from sw.passes.field_limits import Unfit, unfit
 from sw.stages.column_pipeline import column_pipelines
@@ -96,6 +97,8 @@ def _candidates(
             others += [Reading(region, pairs)] if pairs != codes else []
         kept = _kept_codes(region, config, codes)
         others += [Reading(region, each) for each in kept]
+        late = sent_late(codes[0])
+        others += [Reading(region, (late, *codes[1:]))] if late else []
         others += _joined_readings([Reading(region, codes), *others])
         build = functools.partial(row_pipelines, in_order=in_order, others=others)
     else:
