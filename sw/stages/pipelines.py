@@ -95,8 +95,7 @@ def _candidates(
         if parts.count(Part.ROW) > 1:
             pairs = _codes(region, config, 0, phases=phases, pairs=True)
             others += [Reading(region, pairs)] if pairs != codes else []
-        kept = _kept_codes(region, config, codes)
-        others += [Reading(region, each) for each in kept]
+        others += [Reading(region, each) for each in _kept_codes(region, config)]
         late = sent_late(codes[0])
         others += [Reading(region, (late, *codes[1:]))] if late else []
         others += _joined_readings([Reading(region, codes), *others])
@@ -110,10 +109,8 @@ def _candidates(
     yield from build(region, codes, arrays, config)
 
 
-def _kept_codes(
-    region: Region, config: ChipConfig, codes: tuple[LaneCode, ...]
-) -> Iterator[tuple[LaneCode, ...]]:
-    """Lane programs that keep columns of one element per row as statistics: most of these."""
+def _kept_codes(region: Region, config: ChipConfig) -> Iterator[tuple[LaneCode, ...]]:
+    """Lane programs that keep columns of one element per row as statistics, as many as they can."""
     columns = [
         name
         for name, each in region.inputs.items()

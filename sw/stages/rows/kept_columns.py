@@ -3,8 +3,8 @@
 The lanes keep them as statistics. All chains of a line have one buffer, whose packets they take in
 turn: those of one chain are the vectors of its group of rows, of one column or of two.
 
-An element of a column is the first of a row in memory, and a vector has no other. It becomes the
-column of a block, of whose rows the first one is read: it has the elements of all its columns.
+In memory each element begins a row, so it is loaded as a vector without others. Vectors become the
+columns of a block, and the first row of the block is read: it has the elements of all of them.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _RESULTS = (MAX_BOX, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
 _PIECES = (MAX_BOX, 2), (MAX_BOX // 2, 2), (MAX_BOX // 4, 2), (MAX_BOX // 4, 1)
 #: Most chains of a line, whose results two buffers take.
 _COPIES = 2 * MOST_COLLECTED
-#: Rows that are loaded once.
+#: Whole rows in a buffer.
 _ONCE = Streamed.NOTHING, Streamed.ONCE
 #: How much faster a pipeline must be that loads rows again for each of its phases.
 _AGAIN = 1.2
@@ -58,12 +58,6 @@ class Reading:
     again: bool = False
 
 
-def _once(reading: Reading, streamed: Streamed) -> bool:
-    """Whether rows are loaded once: no phase takes them again, or a buffer has them until then."""
-    single = reading.codes[0].packet_phases == 1 and not reading.again
-    return streamed in _ONCE or (streamed is Streamed.ROWS and single)
-
-
 #: Bound, number and pipeline of a choice, as of `BestFirst`.
 _Group: TypeAlias = tuple[float, int, Callable[[], list[tuple[float, int, Pipeline]]]]
 
@@ -80,8 +74,9 @@ class _Choice:
 
     @property
     def once(self) -> bool:
-        """Whether rows are loaded once."""
-        return _once(self.reading, self.streamed)
+        """Whether rows are loaded once: no phase takes them again, or a buffer has them for it."""
+        single = self.reading.codes[0].packet_phases == 1 and not self.reading.again
+        return self.streamed in _ONCE or (self.streamed is Streamed.ROWS and single)
 
     def alike(self, lines: int) -> object:
         """What a choice of more lines than there are blocks has in common with one of fewer."""
@@ -122,7 +117,7 @@ def row_pipelines(
     ------
     Pipeline or Unfit
         Why a choice does not fit, behind those that fit. Rows that pass in pieces are loaded again
-        for each phase, and so must be `_AGAIN` times as fast as whole ones.
+        for each phase; where there are several, they must be `_AGAIN` times as fast as whole ones.
     """
     choices = _choices(region, [Reading(region, codes), *others], config)
     if not in_order:

@@ -191,8 +191,8 @@ def _phases(frame: RowFrame, code: LaneCode, slots: int) -> list[float]:
             groups = max(groups, CHANGE)
         column = frame.halves(form) * groups
         if pieces:
-            lanes = (pieces.width * column, pieces.last * column)
-            piece, last = (max(each, (_LATENCY + each) / slots) for each in lanes)
+            busy = (pieces.width * column, pieces.last * column)
+            piece, last = (max(each, (_LATENCY + each) / slots) for each in busy)
             found.append(piece * (pieces.slots - 1) + last)
         else:
             found.append(frame.region.columns * column)
