@@ -14,7 +14,7 @@ from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MOST_COLLECTED
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import require_count, unfit
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.grids import Grid
 from sw.stages.long_rows import chunks_of
 from sw.stages.pipeline import PipelineParts
@@ -96,6 +96,7 @@ class RowFrame:
         # Streams that all lines share take as many packets in each: some last blocks lie outside.
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)
+        self._require_streams()
         for number in filter(self.stores, range(len(codes))):
             if (rows := self.group * self.count(number) // self.result_parts(number)) > MAX_BOX:
                 raise unfit("Rows of a block of results", f"be at most {MAX_BOX}", rows)
@@ -118,6 +119,24 @@ class RowFrame:
         self._require_kept()
         if self.share > 1:
             self._require_sharing()
+
+    def _require_streams(self) -> None:
+        """Every input has a load stream in each line, and a vector along the columns one for all.
+
+        Raises
+        ------
+        Unfit
+            If there are fewer; to know it before a pipeline is built takes less time.
+        """
+        agcu, config = self.parts.config.agcu, self.parts.config
+        each = min(AGCU_STREAMS, config.token_tracks)
+        rows = [source.part is Part.ROW for source in self.region.inputs.values()]
+        if self.lines * rows.count(False) + rows.count(True) > (most := agcu.count * each):
+            raise Unfit(
+                f"Load streams must be at most {most}, {each} an AGCU, not {most + 1}",
+                value=most + 1,
+                rule=f"at most {each} load streams an AGCU",
+            )
 
     def _require_kept(self) -> None:
         """Columns that become statistics are taken once, and by the first program.
