@@ -196,7 +196,7 @@ class WordTable:
         return word
 
     def keep(self, word: Word | None) -> Word | None:
-        """A statistic of a word of one element per position that comes once a packet."""
+        """Statistic that keeps a word of a port: one element per position, once a packet."""
         if not isinstance(word, str):
             return word
         self.kept.add(word)

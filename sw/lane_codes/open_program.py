@@ -238,16 +238,13 @@ class OpenProgram:
         if len(phase.statistics) + sum(each is not None for each in beside_x) > 2:
             # A phase fetches two words beside the source.
             return None
-        use = None
+        use, kept = None, beside in self._table.kept
         if beside is not None:
-            use = _USES[self._table.places[beside]]
-            if beside in self._table.kept:
-                use = AuxiliaryUse.VECTOR
+            use = AuxiliaryUse.VECTOR if kept else _USES[self._table.places[beside]]
             if second is not None:
                 use, phase.second = AuxiliaryUse.SPREAD_PAIR, (second, self.ports[second])
             phase.beside = beside, self.ports[beside], use
         held = phase.beside[1].form.per_word if use is AuxiliaryUse.HELD and phase.beside else 4
-        kept = beside in self._table.kept
         # What a packet begins with needs no packet before it.
         ready = self.has_packets or kept or bool(phase.statistics)
         # A vector of int8 has more positions than there are statistics.

@@ -118,6 +118,11 @@ class PipelineParts:
         self._loads = [0] * config.agcu.count
         self._stores = [0] * config.agcu.count
 
+    @property
+    def load_streams(self) -> int:
+        """Load streams of an AGCU: each needs a token port."""
+        return min(AGCU_STREAMS, self.config.token_tracks)
+
     def vector(self, form: Format) -> int:
         """Elements of a format in a vector."""
         return self.config.width_bits // form.bits
@@ -151,9 +156,7 @@ class PipelineParts:
         Unfit
             If no AGCU has one.
         """
-        at, stream = self._free_stream(
-            "Load", self._loads, agcu, min(AGCU_STREAMS, self.config.token_tracks), loops
-        )
+        at, stream = self._free_stream("Load", self._loads, agcu, self.load_streams, loops)
         self.stages[name] = Load(
             at,
             stream,
@@ -204,10 +207,14 @@ class PipelineParts:
             if used[at] < most:
                 used[at] += 1
                 return at, used[at] - 1
-        needs = sum(used) + 1
-        raise Unfit(
-            f"{noun} streams must be at most {count * most}, {most} an AGCU, not {needs}",
-            value=needs,
+        raise self.too_many_streams(noun, most)
+
+    def too_many_streams(self, noun: str, most: int) -> Unfit:
+        """Refusal of one stream more than there are, so many an AGCU."""
+        every = self.config.agcu.count * most
+        return Unfit(
+            f"{noun} streams must be at most {every}, {most} an AGCU, not {every + 1}",
+            value=every + 1,
             rule=f"at most {most} {noun.lower()} streams an AGCU",
         )
 

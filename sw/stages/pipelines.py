@@ -118,11 +118,11 @@ def _kept_codes(region: Region, config: ChipConfig) -> Iterator[tuple[LaneCode, 
     ]
     if region.columns == 1:
         return
-    rows = [each.part is Part.ROW for each in region.inputs.values()]
+    rows = sum(each.part is Part.ROW for each in region.inputs.values())
     for count in range(len(columns), 0, -1):
         found = []
         for kept in itertools.combinations(columns, count):
-            for pairs in (False, True)[: max(1, min(2, sum(rows)))]:
+            for pairs in (False, True) if rows > 1 else (False,):
                 try:
                     each = _codes(region, config, 0, kept=kept, pairs=pairs)
                 except ProgramError:

@@ -37,8 +37,7 @@ def add_kept(frame: RowFrame, line: int) -> None:
     rows, first = frame.group * frame.copies, line * frame.group * frame.copies
     if rows > MAX_BOX:
         raise unfit("Rows of a box of kept columns", f"be at most {MAX_BOX}", rows)
-    if first >= frame.region.rows:
-        raise unfit("First row of a load stream", f"be below {frame.region.rows}", first)
+    frame.require_first_row(first)
     writes = tuple(
         Walk(
             (loop(groups, band), loop(min(vector, frame.group), 1)),
@@ -48,7 +47,7 @@ def add_kept(frame: RowFrame, line: int) -> None:
         )
         for number in range(len(values))
     )
-    taken = frame.kept_vectors(values[0])
+    taken = frame.statistic_vectors(form)
     read = Walk(
         (
             loop(frame.copies, halves * band),

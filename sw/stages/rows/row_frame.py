@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.phase_word import Fetched
@@ -14,7 +13,7 @@ from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MOST_COLLECTED
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.passes.field_limits import require_count, unfit
 from sw.stages.grids import Grid
 from sw.stages.long_rows import chunks_of
 from sw.stages.pipeline import PipelineParts
@@ -128,15 +127,8 @@ class RowFrame:
         Unfit
             If there are fewer; to know it before a pipeline is built takes less time.
         """
-        agcu, config = self.parts.config.agcu, self.parts.config
-        each = min(AGCU_STREAMS, config.token_tracks)
-        rows = [source.part is Part.ROW for source in self.region.inputs.values()]
-        if self.lines * rows.count(False) + rows.count(True) > (most := agcu.count * each):
-            raise Unfit(
-                f"Load streams must be at most {most}, {each} an AGCU, not {most + 1}",
-                value=most + 1,
-                rule=f"at most {each} load streams an AGCU",
-            )
+        if not self._has_streams(1):
+            raise self.parts.too_many_streams("Load", self.parts.load_streams)
 
     def _require_kept(self) -> None:
         """Columns that become statistics are taken once, and by the first program.
@@ -224,15 +216,14 @@ class RowFrame:
         The others wait for their turn, with slots that are full. So rows in pieces need streams of
         their own, and slots of a row have them if there are enough: their tokens take turns, too.
         """
-        apart = self.streams(value) or (self.in_slots(value) and self._has_streams())
+        apart = self.streams(value) or (self.in_slots(value) and self._has_streams(self.share))
         return self.copies // self.share if apart else self.copies
 
-    def _has_streams(self) -> bool:
-        """Whether an AGCU has a load stream for each turn of a line."""
-        config = self.parts.config
+    def _has_streams(self, turns: int) -> bool:
+        """Whether the AGCUs have a load stream of each input for so many turns of every line."""
         rows = [each.part is Part.ROW for each in self.region.inputs.values()]
-        needed = self.lines * self.share * rows.count(False) + rows.count(True)
-        return needed <= config.agcu.count * min(AGCU_STREAMS, config.token_tracks)
+        needed = self.lines * turns * rows.count(False) + rows.count(True)
+        return needed <= self.parts.config.agcu.count * self.parts.load_streams
 
     def takes_rows(self, number: int) -> bool:
         """Whether the packets of a lane program are whole rows, not single columns."""
@@ -302,11 +293,19 @@ class RowFrame:
         """Whether a row of an input lies in several slots, loaded once."""
         return self.row_slots > 1 and self.columns(value) == self.region.columns
 
-    def kept_vectors(self, value: str) -> int:
-        """Vectors of a kept column for a packet: an element for each position of a statistic."""
-        return max(
-            1, 2 * self.parts.config.width_bits // 32 // self.parts.vector(self.form_of(value))
-        )
+    def statistic_vectors(self, form: Format) -> int:
+        """Vectors of a statistic that is sent or taken: an element for each of its positions."""
+        return max(1, self.parts.config.width_bits // 16 // self.parts.vector(form))
+
+    def require_first_row(self, row: int) -> None:
+        """Refuse a load stream whose first box is behind the tensor.
+
+        Raises
+        ------
+        Unfit
+        """
+        if row >= self.region.rows:
+            raise unfit("First row of a load stream", f"be below {self.region.rows}", row)
 
     def is_row(self, value: str) -> bool:
         source = self.region.inputs.get(value)

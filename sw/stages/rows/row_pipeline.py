@@ -103,7 +103,7 @@ class RowPipeline(RowFrame):
         windows, slots, launches = LoopProgram(self.blocks), LoopProgram(), LoopProgram()
         ends, band = Level.ADDRESS, self.band(value)
         if kept:
-            columns = loop(self.kept_vectors(value) // halves, 0)
+            columns = loop(self.statistic_vectors(form) // halves, 0)
         elif self.columns(value) < self.region.columns:
             columns = loop(self.region.columns, 0)
         elif self.in_pieces:
@@ -200,8 +200,7 @@ class RowPipeline(RowFrame):
     def _load(self, line: int, value: str, sinks: list[Socket], times: int, first: int) -> None:
         """Loads of blocks of rows for copies from a first on, one per write engine of a buffer."""
         beside, row = self.beside(value), (line * self.copies + first) * self.group
-        if row >= self.region.rows:
-            raise unfit("First row of a load stream", f"be below {self.region.rows}", row)
+        self.require_first_row(row)
         vector, spread = self.parts.vector(self.form_of(value)), self.spread(value)
         step, across, width = self.group * self.copies, 0, self.chunks(value) * vector
         if spread > 1:

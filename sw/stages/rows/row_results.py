@@ -139,9 +139,7 @@ class RowResults:
         """Vectors of a result for a group of rows."""
         form = self._form(value)
         if self._code.sends_statistic(value):
-            # It is sent with all of its positions.
-            parts = self._frame.parts
-            return max(1, parts.config.width_bits // 16 // parts.vector(form))
+            return self._frame.statistic_vectors(form)
         columns = ceil_div(self._frame.region.columns, self._ratio(value))
         return columns * self._frame.halves(form)
 
