@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ from hw.numeric.alu_codes import AluOperation
 from sw.lane_codes.lane_code import CodedPhase, LaneCode, changes
 from sw.timing.timed_lanes import KEPT_AFTER, PHASE_CHANGE
 
-__all__ = ["balanced_codes", "cycles_per_group", "joined_codes", "joined_firsts", "strip_cycles"]
+__all__ = ["cycles_per_group", "joined_codes", "joined_firsts", "strip_cycles"]
 
 _FETCHED = (Operand.Y, Operand.Z)
 _NONE_BESIDE = {"auxiliary": AuxiliaryUse.NONE, "auxiliary_form": ElementForm.WORD}
@@ -91,42 +90,6 @@ def joined_firsts(
         joined = _joined(codes[:count], later.union(outputs), 1)
         if joined is not None:
             yield joined, *codes[count:]
-
-
-def balanced_codes(
-    codes: Sequence[LaneCode], outputs: Collection[str], config: ChipConfig
-) -> list[tuple[LaneCode, ...]]:
-    """The chain, and those of it with joined phases, by the work of the PCUs of a chip: best first.
-
-    A chain of more programs than there are PCUs is left out where two parts take less time.
-
-    Parameters
-    ----------
-    codes : sequence of LaneCode
-        Chain of programs of one phase each.
-    outputs : collection of str
-        Values that are stored.
-    config : ChipConfig
-    """
-    chains: list[tuple[LaneCode, ...]] = []
-    for most in range(1, PHASES + 1):
-        if (chain := joined_codes(codes, outputs, most)) not in chains:
-            chains.append(chain)
-
-    def cycles(chain: tuple[LaneCode, ...]) -> float:
-        copies = config.pcu_count // len(chain)
-        longest = max(cycles_per_group(each, config) for each in chain)
-        return longest / copies if copies else math.inf
-
-    pcus = config.pcu_count
-    limit = math.inf
-    if len(codes) > pcus:
-        # Parts of as many programs as there are PCUs, and one of the others.
-        whole, rest = divmod(len(codes), pcus)
-        limit = whole + (1 / (pcus // rest) if rest else 0)
-    found = sorted((each for each in chains if cycles(each) <= limit), key=cycles)
-    # One that does not fit says why.
-    return found or [tuple(codes)]
 
 
 def cycles_per_group(code: LaneCode, config: ChipConfig, strip: int | None = None) -> float:

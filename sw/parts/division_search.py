@@ -33,6 +33,8 @@ Faster = Callable[[Division, Division], bool]
 
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
+#: Nodes of element math.
+_ELEMENT_MATH = ir.Loop | ir.Load | ir.Store | ir.Map | ir.Cast | ir.Full | ir.Buffer
 #: Slices that are remembered.
 _REMEMBERED = 2048
 
@@ -234,15 +236,29 @@ class DivisionSearch:
         return not self._faster(Division(parts), Division(joined.parts))
 
     def _end(self, program: Program, focus: Program, choices: Sequence[Cut]) -> list[Cut]:
-        """A cut after which a store is one part: behind a product, the last one as narrow."""
+        """A cut after which a store is one part, as narrow as the first.
+
+        It is the last one behind a product, and the fastest one of element math alone.
+        """
         ends = (each for each in choices if self._parts_of(reload(focus, [each])))
         found = next(ends, None)
         if found is None:
             return []
+        ends = (each for each in ends if each.bytes == found.bytes)
         own = walk(slice_of(program, (), [found]).nodes)
         if any(isinstance(each, ir.Matmul) for each in own):
-            *_, found = (found, *(each for each in ends if each.bytes == found.bytes))
+            *_, found = (found, *ends)
+        elif all(isinstance(each, _ELEMENT_MATH) for each in walk(focus.nodes)):
+            for each in ends:
+                if self._faster(*(self._both(program, focus, cut) for cut in (each, found))):
+                    found = each
         return [found]
+
+    def _both(self, program: Program, focus: Program, cut: Cut) -> Division:
+        """The part of a value, and behind it that of a store."""
+        step = self._step(program, [cut])
+        assert step is not None
+        return Division((*step.parts, *self._parts_of(reload(focus, [cut]))))
 
     def _is_repeated(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
         """Whether a value that the part computes anyway would be computed again behind it.

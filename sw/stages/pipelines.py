@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+import heapq
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
@@ -13,7 +13,8 @@ from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, int8
 from sw.array_spec import ArraySpec
-from sw.lane_codes.joined_codes import balanced_codes, joined_firsts
+from sw.lane_codes.balanced_codes import balanced_codes
+from sw.lane_codes.joined_codes import joined_firsts
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.lane_codes.late_statistics import sent_late
@@ -28,6 +29,8 @@ from sw.stages.rows.row_choices import Reading, row_pipelines
 from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["pipelines"]
+
+_VECTORS = Part.ROW, Part.COLUMN
 
 
 def pipelines(
@@ -81,32 +84,78 @@ def _candidates(
             "Element math needs lanes, and `pcu.lanes` is 0", value=0, rule="PCUs with lanes"
         )
         return
-    parts = [each.part for each in region.inputs.values()]
-    vectors = Part.ROW in parts or Part.COLUMN in parts
-    build: Callable[..., Iterator[Pipeline | Unfit]]
     if region.whole == {0}:
-        build, codes = column_pipelines, _codes(region, config, 1)
-    elif region.whole or vectors:
-        phases = PHASES if region.whole else 1
-        codes = _codes(region, config, 0, phases=phases)
-        others = []
-        if region.reduces and (wide := _widened(region, codes, config)):
-            others = [Reading(*wide, again=True)]
-        if parts.count(Part.ROW) > 1:
-            pairs = _codes(region, config, 0, phases=phases, pairs=True)
-            others += [Reading(region, pairs)] if pairs != codes else []
-        others += [Reading(region, each) for each in _kept_codes(region, config)]
-        late = sent_late(codes[0])
-        others += [Reading(region, (late, *codes[1:]))] if late else []
-        others += _joined_readings([Reading(region, codes), *others])
-        build = functools.partial(row_pipelines, in_order=in_order, others=others)
-    else:
-        codes = _codes(region, config, 1, phases=1)
-        build = functools.partial(_joined_pipelines, in_order=in_order)
-    if again := _taken_again(region, codes):
-        yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
+        codes = _codes(region, config, 1)
+        if not (again := _taken_again(region, codes)):
+            yield from column_pipelines(region, codes, arrays, config)
+        else:
+            yield _used_again(again)
         return
-    yield from build(region, codes, arrays, config)
+    parts = [each.part for each in region.inputs.values()]
+    vectors = any(each in parts for each in _VECTORS)
+    kinds = []
+    if region.whole or vectors:
+        kinds.append(_on_rows(region, arrays, config, in_order=in_order))
+    if not region.whole and (not vectors or _is_even(region, arrays)):
+        kinds.append(_in_blocks(region, arrays, config, in_order=in_order, alone=not vectors))
+    yield from heapq.merge(*kinds, key=_estimate) if in_order else itertools.chain(*kinds)
+
+
+def _is_even(region: Region, arrays: tuple[ArraySpec, ...]) -> bool:
+    """Whether a tile is loaded, and every result is as large."""
+    results = [each for each in arrays if each.name in region.outputs.values()]
+    tiles = any(each.part is Part.BLOCK for each in region.inputs.values())
+    return tiles and all(each.matrix == (region.rows, region.columns) for each in results)
+
+
+def _estimate(each: Pipeline | Unfit) -> float:
+    return each.cycles if isinstance(each, Pipeline) else 0
+
+
+def _on_rows(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, *, in_order: bool
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines with rows on lanes."""
+    phases = PHASES if region.whole else 1
+    codes = _codes(region, config, 0, phases=phases)
+    others = []
+    if region.reduces and (wide := _widened(region, codes, config)):
+        others = [Reading(*wide, again=True)]
+    if sum(each.part is Part.ROW for each in region.inputs.values()) > 1:
+        pairs = _codes(region, config, 0, phases=phases, pairs=True)
+        others += [Reading(region, pairs)] if pairs != codes else []
+    others += [Reading(region, each) for each in _kept_codes(region, config)]
+    late = sent_late(codes[0])
+    others += [Reading(region, (late, *codes[1:]))] if late else []
+    others += _joined_readings([Reading(region, codes), *others])
+    if again := _taken_again(region, codes):
+        yield _used_again(again)
+    else:
+        yield from row_pipelines(region, codes, arrays, config, in_order=in_order, others=others)
+
+
+def _in_blocks(
+    region: Region,
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    *,
+    in_order: bool,
+    alone: bool,
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines of blocks, in which vectors come again beside the tiles.
+
+    If they are not alone, what they cannot compute is left to the others.
+    """
+    try:
+        codes = _codes(region, config, 1, phases=1)
+    except ProgramError:
+        if alone:
+            raise
+        return
+    if again := _taken_again(region, codes):
+        yield _used_again(again)
+    else:
+        yield from _joined_pipelines(region, codes, arrays, config, in_order=in_order)
 
 
 def _kept_codes(region: Region, config: ChipConfig) -> Iterator[tuple[LaneCode, ...]]:
@@ -185,6 +234,10 @@ def _taken_again(region: Region, codes: tuple[LaneCode, ...]) -> list[str]:
     return [value for value in region.outputs if value in taken]
 
 
+def _used_again(values: list[str]) -> Unfit:
+    return unfit(f"Stored value `{values[0]}`", "be used by nothing else in a chain", len(values))
+
+
 def _widened(
     region: Region, codes: tuple[LaneCode, ...], config: ChipConfig
 ) -> tuple[Region, tuple[LaneCode, ...]] | None:
@@ -221,7 +274,8 @@ def _codes(
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
     bits = config.pcu.function_bits
-    repeated = Part.ROW if region.whole and lane_axis else Part.COLUMN
+    # Columns on lanes take one element per row for every vector, too, if it has one for each.
+    repeated = (Part.COLUMN,) if not lane_axis else (Part.ROW,) if region.whole else _VECTORS
     whole = bool(region.whole or kept)
     return lane_codes(
         region.nodes,
@@ -232,7 +286,7 @@ def _codes(
         repeated=[
             name
             for name, each in region.inputs.items()
-            if each.part is repeated and name not in kept
+            if each.part in repeated and name not in kept
         ],
         kept=kept,
         returns=not whole,

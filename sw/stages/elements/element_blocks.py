@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX, Descriptor
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, kept_groups
+from hw.arch.loops import BoxLoop
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
@@ -21,7 +22,8 @@ from sw.lane_codes.joined_codes import cycles_per_group
 from sw.lane_codes.lane_code import LaneCode
 from sw.prologue.lane_chains import packet_elements
 from sw.stages.grids import Grid
-from sw.stages.region import Region
+from sw.stages.region import Part, Region, Source
+from sw.stages.stage_graph import boxes_of
 from sw.timing.prediction import LATENCY
 
 __all__ = ["SLOTS", "ElementBlocks", "block_cycles", "element_blocks", "least_cycles"]
@@ -89,6 +91,15 @@ class ElementBlocks:
             return self.rows, self.columns * self.lines
         return self.rows * self.lines, self.columns
 
+    def boxes(self, line: int, tensor: str) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
+        """Descriptor and launch argument of a line's blocks, and the loops over them."""
+        box = boxes_of(self.arrays, tensor, (self.columns, self.rows), *self.place(line))
+        down, across = (
+            (count, step if count > 1 else 0)
+            for count, step in zip(self.counts(line), self.steps(), strict=True)
+        )
+        return box, [BoxLoop(down[0], 1, down[1]), BoxLoop(across[0], 0, across[1])]
+
 
 def element_blocks(
     region: Region,
@@ -103,7 +114,8 @@ def element_blocks(
     Parameters
     ----------
     region : Region
-        One without reductions and vectors.
+        One without reductions. Beside vectors its matrix is cut as it is, and packets are parts of
+        rows or several of them.
     codes : tuple of LaneCode
         Its chain of lane programs.
     arrays : tuple of ArraySpec
@@ -115,6 +127,7 @@ def element_blocks(
         Chains of a line. The packets of a block are a multiple, so each begins with the first.
     """
     tensors = {each.tensor for each in region.inputs.values()} | set(region.outputs.values())
+    beside = any(each.part is not Part.BLOCK for each in region.inputs.values())
     vector = packet_elements(codes, config)
     packets = [vector]
     if any(len(each.phases) > 1 for each in codes):
@@ -126,10 +139,11 @@ def element_blocks(
     # Blocks of another width have all of it, so lines pass memory in its order.
     choices = [
         each
-        for matrix in _matrices(region, arrays, tensors, vector)
+        for matrix in itertools.islice(_matrices(region, arrays, tensors, vector), beside or None)
         for packet in packets
         for each in _cut(matrix, vector, packet, lines, copies, most)
         if matrix[0] is arrays or each.across == 1
+        if not beside or not (each.columns % packet and packet % each.columns)
     ]
     cycles = [block_cycles(each, region, codes, config, copies, _SLOW) for each in choices]
     limit = _SLOWER * min(cycles)
@@ -216,7 +230,7 @@ def block_cycles(
     cycles = [packet * cycles_per_group(each, config, packet) for each in codes]
     lanes = blocks.packets / copies * max(cycles)
     pace = latency / config.agcu.outstanding
-    loads = sum(_row(blocks, each.tensor, config, pace) for each in region.inputs.values())
+    loads = sum(_loaded(blocks, each, config, pace) for each in region.inputs.values())
     stores = max(_row(blocks, each, config, pace) for each in region.outputs.values())
     collected = blocks.rows * stores if copies > MERGED else 0
     first = [each for each in codes if each.source in region.inputs]
@@ -251,10 +265,21 @@ def least_cycles(
 ) -> float:
     """Cycles that no blocks on a grid take less than: of busy lanes, or of whole beats."""
     lanes = max(cycles_per_group(each, config) for each in codes) / config.pcu.lanes
-    loads = sum(each.type.format.bits for each in region.inputs.values())
+    tiles = (each for each in region.inputs.values() if each.part is Part.BLOCK)
+    loads = sum(each.type.format.bits for each in tiles)
     stores = max(region.formats[each].bits for each in region.outputs.values())
     beats = max(loads, stores) / config.width_bits
     return region.rows * region.columns / grid.lines * max(lanes / grid.copies, beats)
+
+
+def _loaded(blocks: ElementBlocks, source: Source, config: ChipConfig, least: float) -> float:
+    """Cycles to load what an input has for a row of a block."""
+    if source.part is Part.ROW:
+        return _row(blocks, source.tensor, config, least) / blocks.rows
+    if source.part is Part.COLUMN:
+        vector = config.width_bits // source.type.format.bits
+        return vector / blocks.across
+    return _row(blocks, source.tensor, config, least)
 
 
 def _row(blocks: ElementBlocks, tensor: str, config: ChipConfig, least: float) -> float:

@@ -14,9 +14,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import Descriptor
-from hw.arch.loops import BoxLoop, LoopProgram
-from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
+from hw.arch.loops import LoopProgram
+from hw.arch.words.pmu_word import Level
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
@@ -24,11 +23,12 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.prologue.lane_chains import LaneChains
 from sw.search.best_first import BestFirst
-from sw.stages.elements.element_blocks import SLOTS, block_cycles, element_blocks, least_cycles
+from sw.stages.elements.element_blocks import block_cycles, element_blocks, least_cycles
+from sw.stages.elements.element_inputs import ElementInput
 from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
-from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.stage_graph import Hold, Socket, Walk
 
 __all__ = ["element_pipelines"]
 
@@ -149,49 +149,34 @@ class _Builder:
         )
         return dataclasses.replace(whole, cycles=self.cycles)
 
-    def _boxes(self, line: int, tensor: str) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
-        """Descriptor and launch argument of a line's blocks, and the loops over them."""
-        blocks = self.blocks
-        box = boxes_of(blocks.arrays, tensor, (blocks.columns, blocks.rows), *blocks.place(line))
-        down, across = (
-            (count, step if count > 1 else 0)
-            for count, step in zip(blocks.counts(line), blocks.steps(), strict=True)
-        )
-        return box, [BoxLoop(down[0], 1, down[1]), BoxLoop(across[0], 0, across[1])]
-
     def _input(self, line: int, value: str, takers: list[Socket]) -> None:
-        blocks, source = self.blocks, self.region.inputs[value]
-        form = source.type.format
-        vector = self.parts.vector(form)
-        vectors = blocks.packet // vector
-        name = f"line{line}_{value}".replace("%", "")
-        launches, windows = map(LoopProgram, blocks.counts(line))
-        write = Walk(
-            (LoopProgram(blocks.packets * vectors, stride=vector),),
-            launches=launches,
-            windows=windows,
+        """Buffer of an input for the chains of a line, and its load; the last one for all lines."""
+        source = self.region.inputs[value]
+        each = ElementInput(self.blocks, source, self.parts.config)
+        element = source.type.format.bits // 8
+        least, wanted = each.slots
+        names = [f"line{number}_{value}".replace("%", "") for number in range(line + 1)]
+        self.parts.hold(
+            names[line],
+            Hold(each.slot * element, element, (each.write(line),), (each.read(line),)),
+            least=least,
+            wanted=wanted,
+            rate=1.0,
+            alignment=each.alignment,
+            tokens=True,
         )
-        read = Walk(
-            (
-                LoopProgram(blocks.packets, stride=blocks.packet),
-                LoopProgram(vectors, stride=vector if vectors > 1 else 0),
-            ),
-            launches=launches,
-            windows=windows,
-            last_level=Level.ADDRESS + 1 if vectors > 1 else ENGINE_LOOPS,
-        )
-        slot = blocks.rows * blocks.columns * form.bits // 8
-        hold = Hold(slot, form.bits // 8, (write,), (read,))
-        self.parts.hold(name, hold, wanted=SLOTS, rate=1.0, alignment=2, tokens=True)
-        box, loops = self._boxes(line, source.tensor)
-        self.parts.load(f"{name}_load", line, box, loops, [Socket(name)])
-        self.parts.join(f"{name}_packets", [(Socket(name), 1)], takers)
+        filled = names if each.common else names[line:]
+        if not each.common or line == self.lines - 1:
+            sinks = [Socket(name) for name in filled]
+            box, loops = each.boxes(line)
+            self.parts.load(f"{filled[0]}_load", line, box, loops, sinks, takers=len(sinks))
+        self.parts.join(f"{names[line]}_packets", [(Socket(names[line]), 1)], takers)
 
     def _output(
         self, line: int, result: int, tensor: str, sources: list[tuple[Socket, int]]
     ) -> None:
         agcu = line * len(self.region.outputs) + result
-        box, loops = self._boxes(line, tensor)
+        box, loops = self.blocks.boxes(line, tensor)
         name = f"line{line}_{tensor}"
         if len(sources) > MERGED:
             self._collect(line, name, self.region.formats[tensor], sources)

@@ -236,7 +236,7 @@ def test_what_does_not_fit_is_refused_with_needs_and_haves():
     bare = dataclasses.replace(small, pcu=dataclasses.replace(small.pcu, lanes=0))
     refused(add, bare, "Element math needs lanes, and `pcu.lanes` is 0")
     little = dataclasses.replace(small, pmu=PmuConfig(capacity_bytes=1024))
-    refused(rms_norm, little, r"needs 1 slots of \d+ bytes, .* and a PMU has 1024", (8, 500))
+    refused(softmax, little, r"needs 1 slots of \d+ bytes, .* and a PMU has 1024", (8, 500))
     refused(
         softmax, small, "Schedule.tile of `i` is not supported", schedule=tw.Schedule(tile={"i": 8})
     )
