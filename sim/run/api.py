@@ -68,6 +68,13 @@ def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], di
     return own, {name: value for name, value in given.items() if name not in own}
 
 
+def _free_dims(kernel: Kernel) -> list[str]:
+    """Dimensions that no input has: their sizes are arguments of a run."""
+    signature = kernel.signature
+    taken = {dim for each in signature.inputs for dim in each.dims}
+    return [each for each in signature.dims if each not in taken]
+
+
 def _job(
     problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any, progress: Progress
 ) -> Job:
@@ -118,10 +125,10 @@ def run_kernel(
     progress : bool
         Whether to display progress on a terminal or in a notebook.
     options
-        Options of the kernel; ``out`` (format of the result), ``place_seed``, ``seed``; of the
-        memory: ``latency``, ``jitter``, ``stall``, ``error`` (an ``ErrorAt``); ``warm``,
-        ``max_cycles``, ``design``, ``waves``, ``use_cache``; ``profile``: take samples for the
-        profile of the result, on the back end ``rtl``.
+        Options of the kernel; sizes of dimensions that no input has; ``out`` (format of the
+        result), ``place_seed``, ``seed``; of the memory: ``latency``, ``jitter``, ``stall``,
+        ``error`` (an ``ErrorAt``); ``warm``, ``max_cycles``, ``design``, ``waves``, ``use_cache``;
+        ``profile``: take samples for the profile of the result, on the back end ``rtl``.
 
     Raises
     ------
@@ -131,13 +138,14 @@ def run_kernel(
         If the launch hangs or ends with an error. A wrong result raises nothing: see ``verified``.
     """
     chip, name = _chip(config)
-    _require_known(kernel, options, (*kernel.options, "config", "schedule", *_RUN))
+    free = _free_dims(kernel)
+    _require_known(kernel, options, (*kernel.options, *free, "config", "schedule", *_RUN))
     own, rest = _split(kernel, options)
     bound = kernel.bind(*arrays)
     problem = Problem(
         kernel=kernel,
         config=chip,
-        dims=bound.dims,
+        dims={**bound.dims, **{name: rest.pop(name) for name in free if name in rest}},
         dtype=_formats(bound, kernel.signature),
         out=rest.get("out"),
         options=own,
@@ -280,9 +288,10 @@ class KernelProgram(results.KernelProgram):
             If the arrays have other sizes, or an option is one of the compiler's.
         """
         problem = self._problem
-        _require_known(problem.kernel, options, (*problem.kernel.options, *_RUN))
+        free = _free_dims(problem.kernel)
+        _require_known(problem.kernel, options, (*problem.kernel.options, *free, *_RUN))
         own, rest = _split(problem.kernel, options)
-        fixed = {*own, *(rest.keys() & {"out", "place_seed"})}
+        fixed = {*own, *(rest.keys() & {"out", "place_seed", *free})}
         if fixed:
             raise BadInputError(
                 f"{min(fixed)} must be given when the kernel is compiled, not when it runs",
@@ -290,9 +299,10 @@ class KernelProgram(results.KernelProgram):
                 value=min(fixed),
             )
         bound = problem.kernel.bind(*arrays)
-        if dict(bound.dims) != dict(problem.dims):
+        sizes = {name: problem.dims[name] for name in bound.dims}
+        if sizes != dict(bound.dims):
             raise BadInputError(
-                f"Arrays must have the sizes {dict(problem.dims)}, not {dict(bound.dims)}",
+                f"Arrays must have the sizes {sizes}, not {dict(bound.dims)}",
                 where=problem.kernel.name,
                 value=str(dict(bound.dims)),
             )

@@ -153,7 +153,7 @@ def run(
             inputs,
             expected,
             problem.outputs,
-            options={**problem.kernel.options, **problem.options},
+            options=problem.params,
             function_bits=function_bits,
         )
     report |= {

@@ -72,7 +72,7 @@ def compare_with_reference(
         Arrays by name.
     outputs : tuple of ArraySpec
     options : mapping of str to option
-        Options of the kernel, which a reference takes by parameters of their names.
+        Sizes and options of the kernel, which a reference takes by parameters of their names.
     function_bits : int
         Significand bits of the chip's functions.
 
@@ -137,7 +137,7 @@ def _answers(
     outputs: tuple[ArraySpec, ...],
 ) -> tuple[Array, ...]:
     """Results of the reference, checked against the outputs."""
-    taken = kernel.reference.taken(options)
+    taken = kernel.reference.taken(options, len(arrays))
     _require_parameters(kernel, len(arrays), taken)
     found = kernel.reference(*arrays, **taken)
     each = [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
@@ -164,8 +164,8 @@ def _require_parameters(kernel: Kernel, arrays: int, options: Mapping[str, Any])
         names = ", ".join(each.name for each in kernel.signature.inputs) or "nothing"
         raise ProgramError(
             "argument",
-            f"Reference of `{kernel.name}` must take the inputs ({names}), and options by their "
-            f"names, not {signature}",
+            f"Reference of `{kernel.name}` must take the inputs ({names}), and options and sizes "
+            f"by their names, not {signature}",
             _first_line(function),
         ) from error
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
+from hw.arch.lanes.lane_room import kept_groups
 from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.formats import Format
 from sw.epilogue.epilogue import Epilogue, epilogue_of, turned_epilogue_of
@@ -70,11 +71,17 @@ def _variants(epilogue: Epilogue) -> Iterator[Epilogue]:
 def _cycles(epilogue: Epilogue, terms: int, form: Format, config: ChipConfig) -> float:
     """Estimated cycles for each element of the result."""
     macs = config.grid_columns * config.width_bits // form.bits
+    # A packet is a row of sums.
+    strip = min(
+        kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes),
+        max(1, config.grid_columns // config.pcu.lanes),
+    )
     first = cycles_per_group(epilogue.first, config) if epilogue.first else 0.0
     own = max(terms / macs, first / config.pcu.lanes)
     if not epilogue.chain:
         return own / min(config.pcu_count, MOST_COLLECTED * config.agcu.count)
-    chain = max(cycles_per_group(code, config) for code in epilogue.chain) / config.pcu.lanes
+    behind = max(cycles_per_group(code, config, strip) for code in epilogue.chain)
+    chain = behind / config.pcu.lanes
     agcus, taken = config.agcu.count, len(epilogue.chain)
     # An AGCU's result writer has one chain, or two if its PCUs are more than one input merges.
     choices = [*((count, 0) for count in range(1, agcus + 1)), (2 * agcus, MERGED * agcus)]

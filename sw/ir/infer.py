@@ -263,7 +263,12 @@ def _join(node: ir.Join) -> TileType:
     tiles = _expect(node, *range(1, len(node.operands) + 1))
     if any((tile.rows, tile.format) != (tiles[0].rows, tiles[0].format) for tile in tiles):
         shapes = " and ".join(str(tile) for tile in tiles)
-        raise RuleError("shape", f"Join takes tiles with the same rows and format, not {shapes}")
+        hint = ""
+        if len({tile.format for tile in tiles}) > 1:
+            narrow = min((tile.format for tile in tiles), key=lambda each: each.bits)
+            hint = f": write `.to(tw.{narrow.name})`"
+        rule = "Join takes tiles with the same rows and format"
+        raise RuleError("shape", f"{rule}, not {shapes}{hint}")
     total = sum(_columns(tile, "Join") for tile in tiles)
     return TileType(tiles[0].rows, Axis(total), tiles[0].format)
 

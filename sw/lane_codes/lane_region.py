@@ -276,9 +276,10 @@ class Region:
         for word, other, operand in ((a, b, node.operands[1]), (b, a, node.operands[0])):
             if node.op in ("eq", "ne") and self.table.is_number(word):
                 known = self._math.counted(other)
-                if isinstance(operand, ir.Value) and self._narrow(self._types[operand.name]):
+                column = isinstance(operand, ir.Value) and self._narrow(self._types[operand.name])
+                if column and isinstance(known, str):
                     name = f"{node.result.name}#counted"
-                    known = self.table.last(str(known), name, self._vectors)
+                    known = self.table.last(known, name, self._vectors)
                 return Condition(node.op, word, known, integer=False)
         return Condition(node.op, a, b, whole)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hw.arch.lanes.phase_word import (
     CONSTANTS,
@@ -193,7 +193,7 @@ class OpenProgram:
         beside = [each for each in draft.leaves if each not in inside]
         for word in list(beside):
             if len(beside) > 1 and self._table.places[word] is Place.LANE:
-                if not loads or not self._load(word, (draft, *rest)):
+                if not loads or not self._load(word, draft, rest):
                     return False
                 beside.remove(word)
         if len(beside) > 1 and not self._table.is_pair(beside):
@@ -259,8 +259,14 @@ class OpenProgram:
             return None
         return phase if phase.form.per_word <= held else None
 
-    def _enter(self, draft: Draft, phase: PlacedPhase, rest: Sequence[Draft]) -> bool:
-        """Enter a phase and the statistic that it changes; False if both are in use."""
+    def _enter(
+        self,
+        draft: Draft,
+        phase: PlacedPhase,
+        rest: Sequence[Draft],
+        spared: Collection[str] = (),
+    ) -> bool:
+        """Enter a phase and the statistic that it changes; False if both are in use or spared."""
         word, phase.reduction = draft.kept, Reduction.REPLACE
         if draft.reduction is not None:
             phase.reduction, word = draft.reduction
@@ -273,6 +279,7 @@ class OpenProgram:
             phase.reduction = Reduction.NONE
             return True
         read = set(phase.statistics.values()) if phase.source is not None else set()
+        read |= {number for number, each in enumerate(self._held) if each in spared}
         free = [number for number in range(STATISTICS) if number not in read]
         order = {number: self._value(self._held[number], rest) for number in free}
         number = min(order, key=lambda each: (order[each], each), default=None)
@@ -295,10 +302,10 @@ class OpenProgram:
             return 0
         return 1 if word in self.ports else 2
 
-    def _load(self, word: str, rest: Sequence[Draft]) -> bool:
-        """Place a phase that makes a sent word a statistic again."""
+    def _load(self, word: str, draft: Draft, rest: Sequence[Draft]) -> bool:
+        """Place a phase that makes a sent word a statistic again, for a draft."""
         if self._form.per_word > self.ports[word].form.per_word:
             return False
         load = Draft((keeping(word),), (word,), (word,), Place.LANE, kept=word)
         phase = self._phase(load, None, word)
-        return phase is not None and self._enter(load, phase, rest)
+        return phase is not None and self._enter(load, phase, (draft, *rest), draft.leaves)

@@ -46,9 +46,9 @@ class Reference:
             raise ProgramError("argument", f"Kernel `{self._name}` has no reference", caller_span())
         return self.function(*map(_wide, given), **{k: _wide(v) for k, v in named.items()})
 
-    def taken(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options that the function takes: those with the name of one of its parameters."""
-        names = inspect.signature(self.function).parameters if self.function else ()
+    def taken(self, options: Mapping[str, Any], inputs: int) -> dict[str, Any]:
+        """Options that the function takes: those with the name of a parameter behind the inputs."""
+        names = [*inspect.signature(self.function).parameters][inputs:] if self.function else []
         return {name: value for name, value in options.items() if name in names}
 
 

@@ -204,7 +204,7 @@ class Kernel:
             if name not in values:
                 raise ProgramError(
                     "argument",
-                    f"Dimension `{name}` of `{self.name}` must have a size",
+                    f"Dimension `{name}` of `{self.name}` must have a size: give `{name}=`",
                     None,
                     value=name,
                 )

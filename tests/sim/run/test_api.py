@@ -165,6 +165,33 @@ def test_a_compiled_kernel_takes_only_arrays_it_was_compiled_for(pair):
         matmul.compile("tiny", M=11, K=18, N=5, mm=5, dtype=tw.bf16)
 
 
+@tw.kernel("X[M, N], n[1, M]: int32 -> Y[S, N]: fp32")
+def summed(X, n, Y):
+    """Sums of the rows of each number: an output has a dimension that no input has."""
+    for s in tw.metapipe(Y.shape[0]):
+        own = tw.row_index(s) == tw.load_tile(n)
+        tw.store_tile(Y[s, :], tw.where(own, 1.0, 0.0).to(tw.bf16) @ tw.load_tile(X))
+
+
+@summed.reference
+def _(x, n, S):
+    return np.stack([x[n[0] == number].sum(axis=0) for number in range(S)])
+
+
+def test_sizes_of_outputs_alone_are_given_to_a_run(seed):
+    x, n = random_operand(np.random.default_rng(seed), (3, 20), bf16), np.int32([[1, 4, 1]])
+    found = summed.run(x, n, S=7, **TINY)
+    assert found.verified and found.Y.shape == (7, 20) and not found.notes
+    program = summed.compile("tiny", M=3, N=20, S=5, dtype=tw.bf16)
+    assert program.run(x, n, backend="emulator").Y.shape == (5, 20)
+    with pytest.raises(tw.TilewrightError, match="S must be given when the kernel is compiled"):
+        program.run(x, n, S=5)
+    with pytest.raises(tw.TilewrightError, match="`S` of `summed` must have a size: give `S=`"):
+        summed.run(x, n, **TINY)
+    with pytest.raises(tw.TilewrightError, match="unknown option 'M'"):
+        summed.run(x, n, S=7, M=3, **TINY)
+
+
 def test_a_result_can_be_kept(pair):
     result = matmul.run(*pair, config="tiny", backend="golden")
     assert pickle.loads(pickle.dumps(result)).C.tobytes() == result.C.tobytes()

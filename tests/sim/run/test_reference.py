@@ -107,8 +107,11 @@ def test_a_cast_before_a_product_widens_the_bound(seed):
         (lambda X: X[0], r"must give Y of shape \(4, 5\), not \(5,\)"),
         (lambda X: (X, X), r"must give Y of shape \(4, 5\), not \(4, 5\), \(4, 5\)"),
         (lambda X: np.full(X.shape, None), "must give numbers, not object"),
-        (lambda X, Z: X, r"must take the inputs \(X\), and options by their names, not \(X, Z\)"),
-        (lambda: 1, r"must take the inputs \(X\), and options by their names, not \(\)"),
+        (
+            lambda X, Z: X,
+            r"must take the inputs \(X\), and .* sizes by their names, not \(X, Z\)",
+        ),
+        (lambda: 1, r"must take the inputs \(X\), and options and sizes by their names, not \(\)"),
     ],
 )
 def test_a_reference_that_gives_no_outputs_is_named_with_its_line(answer, message, seed):

@@ -81,6 +81,7 @@ LINES = [
     ),
     ("c = tw.split_cols(b.T, 2)", "shape", r"Split takes a fixed number of columns"),
     ("c = tw.join_cols(a, b)", "shape", r"Join takes tiles with the same rows and format"),
+    ("c = tw.join_cols(-a, a)", "shape", r"rows and format, not .*: write `\.to\(tw\.bf16\)`"),
     ("c = a[0]", "operation", r"A tile has no items"),
     ("a[0] = b", "operation", r"A tile has no items"),
     ("c, d = a", "operation", r"A tile has no items"),
