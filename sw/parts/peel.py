@@ -128,14 +128,28 @@ class _Slice:
     tensor: Tensor
     spec: ArraySpec
 
-    def of_points(self, loop: ir.Loop) -> _Slice | None:
-        """The slice with the rows of all iterations of a loop, if they follow one another."""
-        dims = self.tensor.type.dims
-        if len(dims) != 2 or self.strides[loop.index] != self.spec.pitch * dims[0].size:
+    def of_points(self, loop: ir.Loop, *, between: bool) -> _Slice | None:
+        """The slice with the rows of all iterations of a loop, if they follow one another.
+
+        Parameters
+        ----------
+        loop : Loop
+        between : bool
+            Whether the rows of an iteration lie between those of the others, not behind them.
+        """
+        dims, spec = self.tensor.type.dims, self.spec
+        step, pitch = self.strides[loop.index], spec.pitch
+        if len(dims) != 2 or spec.segments is not None:
+            return None
+        if (step * loop.extent if between else step) != (
+            pitch if between else pitch * dims[0].size
+        ):
             return None
         rows = Dim(dims[0].name, dims[0].size * loop.extent)
         kind = dataclasses.replace(self.tensor.type, dims=(rows, dims[1]))
-        spec = dataclasses.replace(self.spec, shape=kind.shape)
+        spec = dataclasses.replace(spec, shape=kind.shape)
+        if between:
+            spec = dataclasses.replace(spec, row_pitch=step if step != spec.row_bytes else None)
         return dataclasses.replace(self, tensor=Tensor(self.tensor.name, kind), spec=spec)
 
 
@@ -171,11 +185,17 @@ class _Slices:
         if any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes):
             return None
         longer = joined_rows(loop, last.extent, moved)
-        made = [each.of_points(last) if each.tensor.name in moved else each for each in self.made]
-        whole = [each for each in made if each is not None]
-        if longer is None or len(whole) < len(made):
+        if longer is None:
             return None
-        return tuple(longer if each is loop else each for each in nodes), whole
+        for between in (False, True):
+            made = [
+                each.of_points(last, between=between) if each.tensor.name in moved else each
+                for each in self.made
+            ]
+            whole = [each for each in made if each is not None]
+            if len(whole) == len(made):
+                return tuple(longer if each is loop else each for each in nodes), whole
+        return None
 
     def _node(self, node: ir.Node) -> ir.Node:
         if isinstance(node, ir.Loop):

@@ -5,8 +5,10 @@ import random
 import numpy as np
 import pytest
 
-import sw.language as tw
+import tilewright as tw
 from hw.arch.config import named
+from hw.numeric.formats import bf16
+from sim.run.api import compile_kernel
 from sw.array_spec import arrays_of
 from sw.ir.nodes import Loop
 from sw.parts.divide import divide
@@ -24,17 +26,6 @@ def grouped(X, W, Y):
             for i in tw.metapipe(M):
                 h = g * (H // G) + r
                 tw.store_tile(Y[h, i, :], tw.load_tile(X[h, i, :]) @ tw.load_tile(W[g]))
-
-
-@tw.kernel("X[H, M, N], W[G, N, N] -> Y[H, M, N]")
-def own_columns(X, W, Y):
-    (H, M, _), G = X.shape, W.shape[0]
-    for g in tw.each(G):
-        for r in tw.each(H // G):
-            for i in tw.metapipe(M):
-                h = g * (H // G) + r
-                x = tw.load_tile(X[h, i, :])
-                tw.store_tile(Y[h, i, :], x + tw.col_sum(x))
 
 
 @tw.kernel("X[H, M, N], W[G, M, N] -> Y[H, M, N]")
@@ -75,6 +66,24 @@ def rows_apart(X, W, Y):
                 tw.store_tile(Y[i, h, :], tw.load_tile(X[i, h, :]) @ tw.load_tile(W[g]))
 
 
+@tw.kernel("X[M, H, N], W[N, N] -> Y[M, H, N]")
+def heads_inside(X, W, Y):
+    for h in tw.each(X.shape[1]):
+        for i in tw.metapipe(X.shape[0]):
+            tw.store_tile(Y[i, h, :], tw.load_tile(X[i, h, :]) @ tw.load_tile(W))
+
+
+@tw.kernel("X[M, N], g[W] -> Y[M, N]")
+def parts_of_columns(X, g, Y):
+    """A norm of each part of the columns, which are the heads of a row."""
+    W = g.shape[0]
+    for h in tw.each(X.shape[1] // W):
+        for i in tw.metapipe(X.shape[0]):
+            x = tw.load_tile(X[i, W * h : W * h + W])
+            y = x * tw.rsqrt(tw.row_mean(x * x) + 1e-5)
+            tw.store_tile(Y[i, W * h : W * h + W], y * tw.load_tile(g))
+
+
 def joined(kernel):
     sizes = {dim: SIZES[dim] for dim in kernel.signature.dims}
     program = lean(kernel, **sizes)
@@ -94,8 +103,28 @@ def test_rows_of_a_group_are_one_loop_of_an_iteration(seed):
 
 @pytest.mark.parametrize(
     "kernel",
-    [own_columns, shared_rows, numbered_rows, own_weights, rows_apart],
+    [shared_rows, numbered_rows, own_weights, rows_apart],
     ids=lambda each: each.name,
 )
 def test_rows_that_are_not_alike_stay_apart(kernel):
     assert len(joined(kernel)[1]) == 1
+
+
+def test_rows_between_those_of_other_points_are_one_loop(seed):
+    program, (part, _) = joined(heads_inside)
+    assert [each.extent for each in part.program.nodes if isinstance(each, Loop)] == [30]
+    assert [each.shape for each in part.arrays] == [(30, 16), (16, 16), (30, 16)]
+    assert [each.row_pitch for each in part.arrays] == [None] * 3
+    assert [launch.repeat for launch in part.launches] == [1]
+    found = divide(program, served_by(named["small"]))
+    assert agree(program, found, np.random.default_rng(seed), random.Random(seed))
+
+
+def test_parts_of_rows_fill_the_lanes(seed):
+    """Eight heads of 64 rows: each iteration of one had four groups of rows for eight PCUs."""
+    compiled = compile_kernel(parts_of_columns, "small", dtype=bf16, M=64, N=512, W=64)
+    assert len(compiled.images) == 1 and compiled.predicted_cycles <= 7_800
+    draw = np.random.default_rng(seed)
+    x, g = (draw.normal(size=each).astype(bf16.dtype) for each in ((37, 192), 64))
+    found = parts_of_columns.run(x, g, config="small", backend="emulator")
+    assert found.verified, found.problems
