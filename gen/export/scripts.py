@@ -79,6 +79,8 @@ def core_file(name: str, summary: str, version: str) -> str:
         "      tool: icarus",
         "      timescale: 1ns/1ps",
         "      iverilog_options: [-g2012]",
+        "      # A check that fails calls $stop: vvp ends there, with an error.",
+        "      vvp_options: [-N]",
     ]
     return "\n".join([*lines, ""])
 

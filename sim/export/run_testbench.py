@@ -57,6 +57,8 @@ def main(simulator: str = "verilator") -> int:
         test_dir=_HERE,
         results_xml=str(folder / "results.xml"),
         timescale=("1ns", "1ps"),
+        # A check that fails calls $stop, at which vvp would wait for commands and go on.
+        test_args=["-N"] if simulator == "icarus" else [],
     )
     passed, failed = get_results(results)
     print(f"{core}: {passed} tests, {failed} failed")

@@ -134,6 +134,21 @@ def test_a_wrong_core_fails_its_testbench(name, python, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.must("see-e", goal="a check of the Verilog that fails ends the testbench on Icarus")
+def test_a_check_that_fails_ends_the_run_on_icarus(python, tmp_path):
+    core = exported("systolic", tmp_path, *CORES["systolic"])
+    path = tmp_path / f"{core}_modules.v"
+    broken, count = re.subn(
+        r"if \(.*\) begin\n( *\$display.*\n *\$stop;)", r"if (1) begin\n\1", path.read_text()
+    )
+    path.write_text(broken)
+    assert count == 1
+    done = run(python, tmp_path, "run.py", "icarus")
+    assert done.returncode == 1 and "more rows than there are accumulators" in done.stdout
+    assert "tests, 0 failed" not in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1_500)
 @pytest.mark.must("see-e", goal="the C header compiles and its offsets equal the RTL's")
 def test_the_registers_of_the_rtl_are_where_the_c_header_has_them(python, tmp_path, figure):

@@ -30,6 +30,12 @@ def test_every_file_of_the_list_is_there_and_the_list_of_sources_too(core):
     assert text.startswith("CAPI=2:\nname: tilewright:cores:barrier:")
 
 
+def test_a_check_that_fails_ends_icarus_with_an_error(core):
+    """Without -N vvp waits for commands at $stop, and goes on at the end of its input."""
+    assert 'test_args=["-N"] if simulator == "icarus"' in (core / "run.py").read_text()
+    assert "      vvp_options: [-N]" in (core / "tilewright_barrier.core").read_text().splitlines()
+
+
 def test_an_export_is_the_same_again(core, tmp_path):
     assert main(["export", "--component", "barrier", "-o", str(tmp_path)]) == 0
     for path in core.iterdir():
