@@ -62,11 +62,13 @@ def _structure(name: str) -> list[str]:
         checks.append((str(key), field.offset // 8))
     kind = f"{name}_descriptor"
     lines.append(f"}} {kind};")
+    check = f"{name.upper()}_CHECK"
     message = '"layout of the descriptor"'
-    lines += [
-        f"_Static_assert(offsetof({kind}, {key}) == {offset}, {message});" for key, offset in checks
-    ]
-    lines.append(f"_Static_assert(sizeof({kind}) == {DESCRIPTOR_BYTES}, {message});")
+    # C++ does not know _Static_assert, nor C before 2023 static_assert without a header.
+    lines += ["#ifdef __cplusplus", f"#define {check} static_assert"]
+    lines += ["#else", f"#define {check} _Static_assert", "#endif"]
+    lines += [f"{check}(offsetof({kind}, {key}) == {offset}, {message});" for key, offset in checks]
+    lines += [f"{check}(sizeof({kind}) == {DESCRIPTOR_BYTES}, {message});", f"#undef {check}"]
     return lines
 
 

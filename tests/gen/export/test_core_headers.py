@@ -77,6 +77,19 @@ def test_a_descriptor_of_c_has_the_bytes_of_one_of_python(unit, tmp_path):
     assert descriptor_layout["shortfall"].offset // 8 == 51
 
 
+@pytest.mark.parametrize("standard", ["c11", "c17", "c++11", "c++17"])
+def test_the_header_compiles_as_c_and_as_cpp(unit, standard, tmp_path):
+    (tmp_path / "core.h").write_text(c_header("core", unit))
+    kind = standard.rstrip("0123456789")
+    source = tmp_path / "main.cc"
+    source.write_text('#include "core.h"\n#include "core.h"\n')
+    command = ["gcc", f"-std={standard}", "-fsyntax-only", "-Wall", "-Wextra", "-pedantic"]
+    done = subprocess.run(
+        [*command, "-Werror", "-x", kind, source], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_both_files_have_the_same_constants(unit):
     header, package = c_header("core", unit), verilog_package("core", unit)
     macros = dict(re.findall(r"^#define CORE_(\w+) (0x[0-9a-f]+)u", header, re.MULTILINE))
