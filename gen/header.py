@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from amaranth.hdl import Shape
@@ -75,6 +75,7 @@ def header(component: Shareable, *, ports: Collection[str], about: About | None 
     if any(_is_stream(member) for _, member in members):
         lines += textwrap.wrap(_STREAM, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     notes = _notes(component) | dict(about.notes or {})
+    notes |= _repeated(notes, component.signature.members)
     for name, member in members:
         lines += _port(name, member, notes)
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + "\n"
@@ -109,6 +110,16 @@ def _notes(component: Shareable) -> dict[str, str]:
     return found
 
 
+def _repeated(notes: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Notes on members that an earlier member has: they refer to it."""
+    first: dict[str, str] = {}
+    found = {}
+    for name in names:
+        if name in notes and first.setdefault(notes[name], name) != name:
+            found[name] = f"see {first[notes[name]]}"
+    return found
+
+
 _ROLE = re.compile(r":\w+:(?=`)")
 _PLAIN = {"×": "x", "–": "-", "²": "^2", "≤": "<=", "≥": ">=", "−": "-", "…": "..."}
 
@@ -125,32 +136,83 @@ def _is_stream(member: wiring.Member) -> bool:
 
 
 def _port(name: str, member: wiring.Member, notes: Mapping[str, str]) -> Iterator[str]:
-    way = "in" if member.flow == wiring.In else "out"
+    """Lines of a member; those of an array name its elements by the letters N, M."""
+    letters = _LETTERS[: len(member.dimensions)]
+    index = "".join(f"__{letter}" for letter in letters)
+    extents = [f"{n} = 0..{extent - 1}" for n, extent in zip(letters, member.dimensions)]
+    label, each = name + index, "".join(f", {extent}" for extent in extents)
+    way = _way(member)
+    note = [notes[name]] if name in notes else []
     if _is_stream(member):
         payload = member.signature.members["payload"].shape
-        yield from _shaped(name, f"stream {way}", payload, notes)
+        what = f"stream {way}, {_size(payload)}" if _bits(payload) else f"stream {way}, no payload"
+        yield from _shaped(f"  {label}  {what}{each}", name, payload, note, notes)
     elif member.is_port:
-        yield from _shaped(name, way, member.shape, notes)
+        what = f"{way}, {_size(member.shape)}"
+        yield from _shaped(f"  {label}  {what}{each}", name, member.shape, note, notes)
     else:
-        index = "N__" * len(member.dimensions)
-        count = sum(1 for _ in member.signature.members.flatten())
-        each = "".join(f", N = 0..{extent - 1}" for extent in member.dimensions)
-        yield from _entry(f"  {name}__{index}*  {count} ports{each}", notes.get(name, ""))
+        ports = [
+            ("__".join(map(str, path)), port)
+            for path, port in member.signature.members.flatten()
+            if port.is_port and _bits(port.shape)
+        ]
+        yield from _entry(f"  {label}__*  {len(ports)} ports{each}", "; ".join(note))
+        yield from _grouped(ports)
 
 
-def _shaped(name: str, way: str, shape: Any, notes: Mapping[str, str]) -> Iterator[str]:
+_LETTERS = "NMLK"
+
+
+def _grouped(ports: Sequence[tuple[str, wiring.Member]]) -> Iterator[str]:
+    """Lines of the ports of a group: one per direction, and one per port that is a structure."""
+    for way in ("in", "out"):
+        names = [
+            f"{name}[{_bits(port.shape) - 1}:0]" if _bits(port.shape) > 1 else name
+            for name, port in ports
+            if _way(port) == way and not isinstance(port.shape, data.StructLayout)
+        ]
+        if names:
+            yield from _entry(f"    {way}", ", ".join(names))
+    for name, port in ports:
+        if isinstance(port.shape, data.StructLayout):
+            left = f"    {_way(port)} {name}, {_size(port.shape)}"
+            yield from _shaped(left, "", port.shape, [], {})
+
+
+def _way(member: wiring.Member) -> str:
+    return "in" if member.flow == wiring.In else "out"
+
+
+def _bits(shape: Any) -> int:
+    return Shape.cast(shape).width
+
+
+def _size(shape: Any) -> str:
+    return f"{_bits(shape)} bit{'s' * (_bits(shape) != 1)}{_sign(shape)}"
+
+
+def _sign(shape: Any) -> str:
+    element = shape.elem_shape if isinstance(shape, data.ArrayLayout) else shape
+    return ", signed" if Shape.cast(element).signed else ""
+
+
+def _shaped(
+    left: str, name: str, shape: Any, said: Sequence[str], notes: Mapping[str, str]
+) -> Iterator[str]:
     """Lines of a port of this shape, with one line per field of a structure."""
-    bits = Shape.cast(shape).width
-    said = [notes[name]] if name in notes else []
+    array = []
     if isinstance(shape, data.ArrayLayout):
         step = shape.size // shape.length
-        said.append(f"number i = 0..{shape.length - 1} at bit {step}*i")
-    yield from _entry(f"  {name}  {way}, {bits} bit{'s' * (bits != 1)}", "; ".join(said))
+        array.append(f"number i = 0..{shape.length - 1} at bit {step}*i")
+    yield from _entry(left, "; ".join([*said, *array]))
     if isinstance(shape, data.StructLayout):
+        indent = " " * (len(left) - len(left.lstrip()) + 2)
         for key, field in shape:
-            high = field.offset + field.width - 1
-            place = f"{high}" if field.width == 1 else f"{high}:{field.offset}"
-            yield from _entry(f"    [{place}] {key}", notes.get(f"{name}.{key}", ""))
+            if field.width:
+                high = field.offset + field.width - 1
+                place = f"{high}" if field.width == 1 else f"{high}:{field.offset}"
+                label = f"{indent}[{place}] {key}{_sign(field.shape)}"
+                yield from _entry(label, notes.get(f"{name}.{key}", ""))
 
 
 def _entry(left: str, note: str) -> list[str]:

@@ -120,3 +120,38 @@ def test_every_port_has_a_note_in_the_header(name):
     # A stream of several fields may have a note on each of them instead.
     bare = re.findall(r"^//   (\S+)  (?!.*:)(?!stream .*\n//     \[.*:)", text, re.MULTILINE)
     assert bare == []
+
+
+def head_of(name, **values):
+    entry = COMPONENTS[name]
+    unit = unelaborated(entry.build(TINY, entry.values(TINY, list(values.items()))))
+    return header(unit, ports=(), about=About("summary", "command", {}))
+
+
+def test_ports_of_an_array_have_their_number_in_the_header():
+    text = head_of("barrier_bank", ports=3, waiters=1)
+    assert re.search(r"^//   i_operations__N  stream in, 53 bits, N = 0\.\.2: ", text, re.MULTILINE)
+    assert re.search(r"^//   i_waits__N  stream in, 41 bits, N = 0\.\.0: ", text, re.MULTILINE)
+    # The ports of a group, with the places of the fields; bytes are signed.
+    answers = text.partition("o_answers__N__*  2 ports, N = 0..2")[2].partition("i_waits")[0]
+    assert "//     out: valid\n//     out payload, 71 bits\n//       [0] phase\n" in answers
+    assert "//       [40:21] pending\n//       [61:41] tx, signed\n" in answers
+
+
+def test_an_axi_port_has_all_its_signals_in_the_header():
+    text = " ".join(head_of("tma_top").replace("//", "").split())
+    assert "in: awvalid, awaddr[11:0], awprot[2:0], wvalid, wdata[31:0], wstrb[3:0]," in text
+    assert "out: awready, wready, bvalid, bresp[1:0], arready, rvalid, rdata[31:0]," in text
+
+
+def test_a_note_on_several_ports_stands_at_the_first():
+    text = head_of("switch")
+    assert text.count("Links from the neighbour in that direction") == 1
+    assert re.search(r"^//   i_west__N  stream in, .*: see i_north$", text, re.MULTILINE)
+
+
+def test_fields_and_payloads_without_bits_are_not_in_the_header():
+    text = head_of("barrier_bank", tx_bytes=0)
+    pairs = re.findall(r"^// +\[(\d+|-1):(\d+)\]", text, re.MULTILINE)
+    assert pairs and all(int(high) > int(low) for high, low in pairs) and "] bytes" not in text
+    assert re.search(r"i_token__N  stream in, no payload, N = 0\.\.1", head_of("agcu"))

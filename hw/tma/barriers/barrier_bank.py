@@ -62,14 +62,16 @@ class BarrierBank(Component):
     Members
     -------
     i_operations : array of streams
-        Of :func:`hw.tma.barriers.barrier_layouts.barrier_operation_layout`.
+        Operations, of :func:`hw.tma.barriers.barrier_layouts.barrier_operation_layout`.
     o_answers : array, with ``valid``
-        Of :func:`hw.tma.barriers.barrier_layouts.barrier_answer_layout`. Valid for one
-        cycle, the one after an operation of the port was accepted; from bit 0 on: phase, pending,
-        expected, tx, flag, error.
-    i_waits : array of streams of :data:`hw.tma.barriers.barrier_layouts.barrier_wait_layout`
-    o_waits : array of streams of :data:`hw.tma.barriers.barrier_layouts.barrier_result_layout`
-        The end of each wait.
+        Answers, of :func:`hw.tma.barriers.barrier_layouts.barrier_answer_layout`. Valid for one
+        cycle, the one after an operation of the port was accepted; from bit 0 on: phase,
+        expected, pending, tx, flag, error.
+    i_waits : array of streams
+        Waits until the phase of a parity has completed, of
+        :data:`hw.tma.barriers.barrier_layouts.barrier_wait_layout`.
+    o_waits : array of streams
+        The end of each wait, of :data:`hw.tma.barriers.barrier_layouts.barrier_result_layout`.
     o_phases : ``Out(barriers)``
         Parity of the phase of each barrier.
     o_flags : ``Out(barriers)``
