@@ -89,11 +89,19 @@ class StandAlone:
         Raises
         ------
         BadInputError
-            If a name is unknown or a value out of range.
+            If a name is unknown or given twice, or a value out of range.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
-        given = dict(settings)
-        for name in given:
+        given: dict[str, object] = {}
+        for name, value in settings:
+            if name in given:
+                raise BadInputError(
+                    f"Parameter {name} must be set once, not to {given[name]} and to {value}",
+                    where="--set",
+                    value=value,
+                    rule="set once",
+                )
+            given[name] = value
             if name not in known:
                 rule = f"one of {', '.join(known)}" if known else "left out: it has none"
                 raise BadInputError(

@@ -26,6 +26,7 @@ from hw.array.unit_parameters import (
     TILES_AHEAD,
     UnitParameter,
 )
+from hw.numeric.formats import named
 from sim.cli.options import integer, power
 from sim.rules import validating
 
@@ -77,6 +78,8 @@ _TESTED = {
     **dict.fromkeys((ACCUMULATOR_ROWS, ADDER), (COMPONENT, *_TENSORS)),
     BUFFER_ROWS: _TENSORS,
 }
+#: Parameters of what an output-stationary unit does not have.
+_OF_STATIONARY = (ACCUMULATOR_ROWS, TILES_AHEAD)
 _PARAMETERS = _TESTED | dict.fromkeys((OUT, BIAS, TILES_AHEAD, RESULT_ROWS), (COMPONENT, *_TENSORS))
 
 
@@ -279,7 +282,6 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
     from hw.array.dataflow import ArrayConfig, Dataflow
     from hw.matrix.tpu_catalog import PRESETS
     from hw.matrix.unit_config import UnitConfig
-    from hw.numeric.formats import named
 
     if args.preset is not None:
         if args.preset not in PRESETS:
@@ -303,6 +305,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
             latency=_chosen(args, LATENCY),
             hard_blocks=() if multiplier == MULTIPLIER.default else (multiplier,),
         )
+        _require_effects(args, array)
         others = (ACCUMULATOR_ROWS, ADDER, BIAS, TILES_AHEAD, RESULT_ROWS)
         fields = {each.name: _chosen(args, each) for each in others}
         return UnitConfig(array, out=_out(args.out, array, args.component), **fields), 1
@@ -314,6 +317,7 @@ def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
 
     allowed = result_formats(array)
     if component in _TENSORS and len(array.formats) == 1:
+        _require_chained(array.formats[0], component)
         allowed = array.formats
         word = word or allowed[0].name
     if word is None:
@@ -332,13 +336,48 @@ def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
     return known[word]
 
 
+def _require_chained(fmt: Format, component: str) -> None:
+    """Refuse operands of a tensor unit that results, the operands of a next layer, cannot be."""
+    if not fmt.is_stored:
+        names = ", ".join(name for name in FORMATS if named[name].is_stored)
+        raise BadInputError(
+            f"--format of a {component} must be one of {names}, which results can have, "
+            f"not {fmt.name}",
+            kind="bad-value",
+            where="--format",
+            value=fmt.name,
+            rule=f"one of {names}",
+        )
+
+
+def _require_effects(args: argparse.Namespace, array: ArrayConfig) -> None:
+    """Refuse options that change nothing of a unit with this array."""
+    rules = dict.fromkeys(
+        (each for each in _OF_STATIONARY if array.dataflow.value == "os"),
+        f"must come with --dataflow ws or is, not {array.dataflow.value}",
+    )
+    if array.hard_blocks and "int8" not in (fmt.name for fmt in array.formats):
+        names = ",".join(fmt.name for fmt in array.formats)
+        rules[MULTIPLIER] = f"must come with a --format that has int8, not {names}"
+    for each, rule in rules.items():
+        value = getattr(args, each.name)
+        if value is not None:
+            option = _option(each)
+            raise BadInputError(
+                f"{option} {rule}: it changes nothing there", where=option, value=value, rule=rule
+            )
+
+
 def systolic_command(args: argparse.Namespace) -> str:
     """Command-line options that reproduce a unit, defaults included."""
     words = [] if args.preset is None else [f"--preset {args.preset}"]
     words += [] if args.component is None else [f"--component {args.component}"]
     if args.preset is not None:
         return " ".join(words)
+    absent = _OF_STATIONARY if _chosen(args, DATAFLOW) == "os" else ()
     for each, components in _PARAMETERS.items():
+        if each in absent:
+            continue
         value = _chosen(args, each)
         # A result FIFO of 0 rows is as deep as full throughput needs.
         if args.component in components and value not in (None, False):

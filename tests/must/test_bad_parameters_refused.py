@@ -149,6 +149,29 @@ LINES = [
     ("--component tensor-unit --buffer-rows 1", "--buffer-rows must be an integer from 2 to"),
     ("--component tensor-unit --dataflow os", "Tensor unit dataflow must be ws, not os"),
     ("--component tensor-unit --format bf16,int8", "Tensor unit formats must be one"),
+    *(
+        (
+            f"--component {component} --format {fmt}",
+            f"--format of a {component} must be one of bf16, fp16, int8, e4m3, e5m2, which results "
+            f"can have, not {fmt}\n",
+        )
+        for component in ("tensor_unit", "tensor_top")
+        for fmt in ("mxe4m3", "int4", "e2m1")
+    ),
+    *(
+        (
+            f"--component systolic --dataflow os {option}",
+            f"{option.split()[0]} must come with --dataflow ws or is, not os: it changes nothing",
+        )
+        for option in ("--accumulator-rows 99", "--tiles-ahead 3")
+    ),
+    *(
+        (
+            f"--component {component} --format {fmt} --multiplier dsp",
+            f"--multiplier must come with a --format that has int8, not {fmt}: it changes nothing",
+        )
+        for component, fmt in (("array", "bf16"), ("systolic", "e4m3,e5m2"))
+    ),
     ("--component tensor-unit --out int32 --format int8", "--out must be one of int8 with"),
     ("--component tensor-unit --preset tpu-v2", "must be one of tpu-v1, not 'tpu-v2'"),
     ("--preset tpu-v11", "unknown preset 'tpu-v11'; did you mean 'tpu-v1'"),

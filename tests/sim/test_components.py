@@ -79,6 +79,14 @@ def test_a_parameter_has_the_bounds_of_the_component(name, parameter):
         ("sim fp_rsqr", "did you mean 'fp_rsqrt'"),
         ("verilog --component tma --set outstandin=3", "did you mean 'outstanding'?"),
         ("verilog --component tma --set width_bits=100", "must be a power of two from 64 to 1024"),
+        (
+            "verilog --component barrier --set arrivals=3 --set arrivals=4",
+            "Parameter arrivals must be set once, not to 3 and to 4",
+        ),
+        (
+            "area --component pmu --data-bits 64 --set width_bits=128",
+            "Parameter width_bits must be set once, not to 64 and to 128",
+        ),
         ("verilog --component pcu --set slots=2", "it must be left out: it has none"),
         ("verilog --component fp_add --config tiny", "it is no part of a chip"),
         ("verilog --set slots=2", "--set must come with one of pcu"),

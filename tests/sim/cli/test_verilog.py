@@ -127,8 +127,9 @@ def test_the_report_is_of_the_file(here, capsys):
 
 HEADED = [
     SMALL,
-    f"{SMALL} --dataflow os --latency 2 --out int8 --bias --result-rows 64 --tiles-ahead 2",
-    "--component systolic --rows 2 --cols 2 --dataflow is --format e4m3,e5m2 --out bf16 --bias",
+    f"{SMALL} --dataflow os --latency 2 --out int8 --bias --result-rows 64",
+    "--component systolic --rows 2 --cols 2 --dataflow is --format e4m3,e5m2 --out bf16 --bias "
+    "--tiles-ahead 2",
     "--component systolic --rows 2 --cols 2 --format bf16,int8 --adder bottom",
     "--component array --rows 2 --cols 2 --raw-edges --format bf16,fp16",
     "--component array --rows 1 --cols 2 --dataflow os",
