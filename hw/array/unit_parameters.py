@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from hw.arch.checks import Domain, refusal, require_bool
-from hw.arch.limits import CELL_LATENCY
+from hw.arch.limits import CELL_LATENCY, INSTRUCTION_QUEUE
 from hw.numeric.formats import OPERANDS
 from hw.numeric.formats import PAIRS as CELL_PAIRS
 
@@ -24,6 +24,7 @@ __all__ = [
     "FORMAT",
     "FORMATS",
     "HARD_BLOCKS",
+    "INSTRUCTIONS",
     "LATENCY",
     "MULTIPLIER",
     "OUT",
@@ -149,4 +150,11 @@ BUFFER_ROWS = UnitParameter(
     Domain(2, 1 << 20),
     4096,
     "vectors in the unified buffer of a tensor_unit",
+)
+INSTRUCTIONS = UnitParameter(
+    "instructions",
+    "Instructions waiting",
+    INSTRUCTION_QUEUE,
+    64,
+    "submitted instructions of a tensor_top that may wait",
 )

@@ -7,7 +7,6 @@ from amaranth.hdl import Const, Module, Signal, Value, ValueLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch import limits
 from hw.arch.registers.tensor_registers import (
     INSTRUCTION_WORDS,
     TENSOR_ADDRESS_BITS,
@@ -17,6 +16,7 @@ from hw.arch.registers.tensor_registers import (
     tensor_register,
 )
 from hw.arch.tensor_instructions import INSTRUCTION, Fault
+from hw.array.unit_parameters import INSTRUCTIONS
 from hw.emit.shared import shared
 from hw.lib.axi import AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
@@ -62,8 +62,8 @@ class TensorTop(Component):
     i_host: stream.Interface
     o_host: stream.Interface
 
-    def __init__(self, config: TensorConfig, *, instructions: int = 64) -> None:
-        limits.INSTRUCTION_QUEUE.require("Instructions waiting", instructions)
+    def __init__(self, config: TensorConfig, *, instructions: int = INSTRUCTIONS.default) -> None:
+        INSTRUCTIONS.require(instructions)
         self._config = config
         self._instructions = instructions
         self._unit = TensorUnit(config)
@@ -79,6 +79,11 @@ class TensorTop(Component):
                 **self._streams,
             }
         )
+
+    @property
+    def instructions(self) -> int:
+        """Submitted instructions that may wait."""
+        return self._instructions
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -78,6 +78,7 @@ def requested_component(args: argparse.Namespace) -> RequestedComponent:
 
 def _of_unit(args: argparse.Namespace) -> RequestedComponent:
     """Request of a stand-alone matrix unit, an array or a tensor unit."""
+    from hw.tpu.tensor_top import TensorTop
     from sim.cli.port_notes import array_notes, tensor_notes, unit_notes
 
     config, count = systolic_config(args)
@@ -100,6 +101,8 @@ def _of_unit(args: argparse.Namespace) -> RequestedComponent:
             config = tensor.unit
             kind, notes = "tensor unit", tensor_notes(config)
             parameters["buffer_rows"] = tensor.buffer_rows
+            if isinstance(component, TensorTop):
+                parameters["instructions"] = component.instructions
         sums = dict.fromkeys(fmt.accumulator.name for fmt in array.formats)
         parameters |= vars(config) | {
             "result_rows": config.queue_rows,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hw.arch.errors import BadInputError
 from sim.cli.options import setting
-from sim.components import COMPONENTS
+from sim.components import ARRAYS, COMPONENTS
 from sim.rules import validating
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ def require_no_settings(args: argparse.Namespace, where: str | None = None) -> N
     """
     if args.settings:
         rule = f"must be {where}" if where else f"must come with one of {', '.join(COMPONENTS)}"
+        component = getattr(args, "component", None)
+        if where is None and component in ARRAYS:
+            rule = f"must not come with {component}, whose parameters are options, as --rows"
         raise BadInputError(f"--set {rule}", where="--set", value=args.settings[0][0], rule=rule)
 
 

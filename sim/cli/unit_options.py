@@ -17,6 +17,7 @@ from hw.array.unit_parameters import (
     DATAFLOW,
     FORMAT,
     FORMATS,
+    INSTRUCTIONS,
     LATENCY,
     MULTIPLIER,
     OUT,
@@ -80,7 +81,11 @@ _TESTED = {
 }
 #: Parameters of what an output-stationary unit does not have.
 _OF_STATIONARY = (ACCUMULATOR_ROWS, TILES_AHEAD)
-_PARAMETERS = _TESTED | dict.fromkeys((OUT, BIAS, TILES_AHEAD, RESULT_ROWS), (COMPONENT, *_TENSORS))
+_PARAMETERS = {
+    **_TESTED,
+    **dict.fromkeys((OUT, BIAS, TILES_AHEAD, RESULT_ROWS), (COMPONENT, *_TENSORS)),
+    INSTRUCTIONS: (_TENSOR_TOP,),
+}
 
 
 def _option(parameter: UnitParameter) -> str:
@@ -208,7 +213,9 @@ def systolic_component(
         from hw.tpu.tensor_top import TensorTop
         from hw.tpu.unit import TensorUnit
 
-        return TensorTop(tensor) if args.component == _TENSOR_TOP else TensorUnit(tensor)
+        if args.component == _TENSOR_TOP:
+            return TensorTop(tensor, instructions=_chosen(args, INSTRUCTIONS))
+        return TensorUnit(tensor)
     if args.component == _ARRAY:
         return systolic_array(config.array, skewed=not args.raw_edges)
     return SystolicUnit(config)

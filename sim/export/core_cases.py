@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gen.export.bus_ports import BusGroup, BusKind
+from hw.tpu.tensor_top import TensorTop
 from sim.export.cases.barrier_cases import bank_cases, barrier_cases
 from sim.export.cases.function_cases import function_cases
 from sim.export.cases.matrix_cases import (
@@ -48,8 +49,8 @@ def _cases(
         yield from systolic_cases(rng, groups, request.unit)
     elif name == "tensor_unit" and request.tensor is not None:
         yield from tensor_unit_cases(rng, groups, request.tensor)
-    elif name == "tensor_top" and request.tensor is not None:
-        yield from tensor_top_cases(rng, groups, request.tensor)
+    elif isinstance(request.component, TensorTop) and request.tensor is not None:
+        yield from tensor_top_cases(rng, groups, request.tensor, request.component.instructions)
     elif name == "pcu" and request.chip is not None and request.chip.pcu.lanes:
         yield from pcu_cases(rng, groups, request.chip)
     elif name == "matrix_unit" and request.chip is not None:

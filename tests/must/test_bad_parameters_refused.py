@@ -146,6 +146,15 @@ LINES = [
         "--component systolic --buffer-rows 8",
         "--buffer-rows must come with --component tensor_unit",
     ),
+    (
+        "--component tensor_unit --instructions 8",
+        "--instructions must come with --component tensor_",
+    ),
+    ("--component tensor_top --instructions 3", "--instructions must be a power of two from 2 to"),
+    (
+        "--component tensor_top --set instructions=2",
+        "--set must not come with tensor_top, whose parameters are options, as --rows",
+    ),
     ("--component tensor-unit --buffer-rows 1", "--buffer-rows must be an integer from 2 to"),
     ("--component tensor-unit --dataflow os", "Tensor unit dataflow must be ws, not os"),
     ("--component tensor-unit --format bf16,int8", "Tensor unit formats must be one"),

@@ -185,15 +185,19 @@ def tensor_unit_cases(
 
 
 def tensor_top_cases(
-    rng: np.random.Generator, groups: Groups, config: TensorConfig
+    rng: np.random.Generator, groups: Groups, config: TensorConfig, instructions: int
 ) -> Iterator[CoreCase]:
     """Every offset of the register map; two chained layers, whose instructions are submitted first.
+
+    Without room for so many instructions there is the first case only.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     groups : sequence of BusGroup
     config : TensorConfig
+    instructions : int
+        Submitted instructions that may wait.
     """
     case = CoreCase("register_map", groups)
     known = {each.offset for each in TENSOR_REGISTERS}
@@ -211,6 +215,8 @@ def tensor_top_cases(
     yield case
 
     program, expected = _two_layers(rng, config)
+    if len(program.instructions) > instructions:
+        return
     case = CoreCase("two_layers", groups)
     for words in pack(program.instructions):
         for number, word in enumerate(words):

@@ -1,6 +1,7 @@
 """Files of an export: contents of the description for FuseSoC, lint, cases."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,19 @@ def test_vectors_of_a_matrix_are_what_a_driver_reads(seed):
 def test_the_idle_case_is_in_every_core_and_results_in_the_others(core):
     cases = [case["name"] for case in json.loads((core / "vectors.json").read_text())["cases"]]
     assert cases == ["idle", "operations"]
+
+
+@pytest.mark.parametrize(
+    ("instructions", "cases"),
+    [(2, ["idle", "register_map"]), (64, ["idle", "register_map", "two_layers"])],
+)
+def test_the_instructions_of_a_tensor_top_that_may_wait_are_a_parameter(
+    instructions, cases, tmp_path
+):
+    words = f"export --component tensor_top --rows 2 --cols 2 --instructions {instructions}"
+    assert main([*words.split(), "-o", str(tmp_path)]) == 0
+    vectors = json.loads((tmp_path / "vectors.json").read_text())
+    assert [case["name"] for case in vectors["cases"]] == cases
+    head = (tmp_path / "tilewright_tensor_top_modules.v").read_text().partition("\n\n")[0]
+    assert f" --instructions {instructions} " in head
+    assert re.search(rf"^//   instructions +{instructions}$", head, re.MULTILINE)
