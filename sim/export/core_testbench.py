@@ -115,14 +115,18 @@ class Core:
 
         bus = AxiBus.from_prefix(self.dut, prefix.rstrip("_"))
         memory = AxiRam(bus, self.dut.clk, self.dut.rst, size=size)
+        self._pause_channels(memory)
+        return memory
+
+    def _pause_channels(self, end: Any) -> None:
+        """Random pauses on each channel of the testbench's end of an AXI port."""
         for side, channels in (
-            (memory.write_if, ("aw_channel", "w_channel", "b_channel")),
-            (memory.read_if, ("ar_channel", "r_channel")),
+            (end.write_if, ("aw_channel", "w_channel", "b_channel")),
+            (end.read_if, ("ar_channel", "r_channel")),
         ):
             side.log.setLevel(logging.WARNING)
             for number, name in enumerate(channels):
                 getattr(side, name).set_pause_generator(self._paused(number))
-        return memory
 
     def _paused(self, number: int) -> Iterator[bool]:
         chance = random.Random(number)
@@ -136,8 +140,7 @@ class Core:
 
         bus = AxiLiteBus.from_prefix(self.dut, prefix.rstrip("_"))
         manager = AxiLiteMaster(bus, self.dut.clk, self.dut.rst)
-        for side in (manager.write_if, manager.read_if):
-            side.log.setLevel(logging.WARNING)
+        self._pause_channels(manager)
         return manager
 
     async def start(self) -> None:
