@@ -185,6 +185,35 @@ def test_errors_are_found_and_stick(operations: list[dict[str, int]], errors: li
     simulate(dut, bench)
 
 
+@pytest.mark.parametrize("initialised", [False, True])
+@pytest.mark.parametrize("name", ["arrive", "drop", "expect", "complete"])
+def test_a_barrier_that_expects_nothing_takes_nothing(name: str, initialised: bool) -> None:
+    dut = Barrier(arrivals=3, tx_bytes=100)
+
+    async def bench(ctx: Any) -> None:
+        drive(dut, ctx, init=initialised, expected=0)
+        await ctx.tick()
+        compare(dut, ctx, Mirror(100))
+        drive(dut, ctx, **{name: 1})
+        await ctx.tick()
+        assert ctx.get(dut.o_error) == 1 and ctx.get(dut.o_phase) == 0
+
+    simulate(dut, bench)
+
+
+def test_a_drop_lowers_the_expected_count_before_its_phase_ends() -> None:
+    dut = Barrier(arrivals=3, tx_bytes=0)
+
+    async def bench(ctx: Any) -> None:
+        drive(dut, ctx, init=1, expected=3)
+        await ctx.tick()
+        drive(dut, ctx, drop=1)
+        await ctx.tick()
+        assert (ctx.get(dut.o_phase), ctx.get(dut.o_expected), ctx.get(dut.o_pending)) == (0, 2, 2)
+
+    simulate(dut, bench)
+
+
 @pytest.mark.parametrize(("arrivals", "tx_bytes"), [(0, 0), (1 << 20, 0), (1, -1), (1, 1 << 20)])
 def test_parameters_outside_their_domain_are_refused(arrivals: int, tx_bytes: int) -> None:
     with pytest.raises(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sim.tb._refusals import with_field
 from tests.hw.tma.model import box_load, box_store, random_bytes
 from tests.hw.tma.standalone.unit_bench import UnitBench, swizzled_places
 
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "tma_unit.md"
 _TABLE, _SIZE = 0x1000, 0x4000
 _GOOD = Descriptor(
     base=0x2000, format=ElementFormat.FP32, dims=(16, 12, 2), strides=(64, 768), box=(16, 2, 1)
@@ -25,6 +27,13 @@ def _bench(seed=0, **options):
     data = random_bytes(seed, _SIZE)
     options = {"readable": [(_TABLE, 0x3000)], "writable": [(_TABLE, _SIZE)]} | options
     return UnitBench(data, seed=seed, **options)
+
+
+def test_the_page_has_the_codes_of_operations_and_fields():
+    text = " ".join(PAGE.read_text().split())
+    assert all(f" | {each.name} | {each.value} | " in text for each in TmaOperation)
+    fields = [f"{each.name} {each.value}" for each in DescriptorField]
+    assert f"The fields are {', '.join(fields[:-1])} and {fields[-1]}." in text
 
 
 async def _replace(bench, ctx, pointer, field, index, value, id):

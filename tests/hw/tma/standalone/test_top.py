@@ -94,6 +94,11 @@ def test_every_register_after_reset_and_after_ones():
         local = tma_register("LOCAL").offset
         assert await write_word(ctx, port, local, 0, strobes=7) == SLVERR
         assert await bench.read(ctx, "LOCAL") == 0xFFFF_FFFF
+        # The low two bits of an address are ignored.
+        assert await write_word(ctx, port, local + 3, 64) == OKAY
+        assert await read_word(ctx, port, local + 1) == (64, OKAY)
+        assert await bench.write(ctx, "CHAIN_LOOP", loop=4, count=1) == OKAY
+        assert await bench.write(ctx, "CHAIN_LOOP", loop=5, count=1) == SLVERR
 
     bench.run(host)
 
