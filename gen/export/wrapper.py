@@ -73,7 +73,10 @@ def _fields(group: BusGroup) -> list[str]:
     if len(named) > _SHOWN:
         whose = group.prefix if group.kind is BusKind.PLAIN else f"{group.prefix}tdata"
         return [f"{whose} has {len(named)} fields: see the package"]
-    lines = [f"[{field.low + field.width - 1}:{field.low}] {field.name}" for field in named]
+    lines = [
+        f"[{field.low + field.width - 1}:{field.low}] {field.name}{' (signed)' * field.is_signed}"
+        for field in named
+    ]
     return textwrap.wrap(", ".join(lines), _WIDTH) if lines else []
 
 

@@ -52,6 +52,8 @@ def test_a_register_port_and_a_memory_port_are_axi_lite_and_axi4():
     # Verilator takes the name "interrupt" for a word of C++.
     assert "irq" in ports_of(text) and "interrupt" not in ports_of(text)
     assert "  // AXI4-Lite subordinate s_axi_*" in text.splitlines()
+    # Places of the fields of a payload, and which of them is signed.
+    assert "[40:21] pending, [61:41] tx (signed), [62:62] flag" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
