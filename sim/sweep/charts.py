@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["draw_charts"]
+__all__ = ["draw_charts", "roof_ends"]
 
 #: Equal records give equal files.
 _SETTINGS: Any = {"svg.hashsalt": "tilewright", "svg.fonttype": "none", "axes.grid": True}
@@ -87,6 +87,11 @@ def _cycles_against_cost(axes: Any, records: Sequence[Mapping[str, Any]]) -> boo
     return bool(records)
 
 
+def roof_ends(ridge: float, intensities: Sequence[float]) -> list[float]:
+    """Intensities where a roof begins, bends and ends: all points of its chip are between."""
+    return [min(ridge / 2, *intensities), ridge, max(ridge * 2, *intensities)]
+
+
 def _roofline(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
     """Products by intensity, under the roof of each chip."""
     shown = [each for each in records if each["macs"] and each["bytes"]]
@@ -96,21 +101,16 @@ def _roofline(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
     )
     for number, (config, macs, width) in enumerate(roofs):
         colour = f"C{number % 10}"
-        ridge = macs / width
-        ends = [ridge / 16, ridge, ridge * 64]
-        roof = [min(macs, width * each) for each in ends]
-        axes.plot(ends, roof, color=colour, label=f"{config}, {macs} MAC/cycle")
         mine = [
             each
             for each in shown
             if (each["config"], each["peak_macs_per_cycle"]) == (config, macs)
         ]
-        axes.scatter(
-            [each["macs"] / each["bytes"] for each in mine],
-            [each["macs"] / each["cycles"] for each in mine],
-            color=colour,
-            s=16,
-        )
+        points = [(each["macs"] / each["bytes"], each["macs"] / each["cycles"]) for each in mine]
+        ends = roof_ends(macs / width, [intensity for intensity, _ in points])
+        roof = [min(macs, width * each) for each in ends]
+        axes.plot(ends, roof, color=colour, label=f"{config}, {macs} MAC/cycle")
+        axes.scatter(*zip(*points), color=colour, s=16)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("multiply-accumulates per byte moved")

@@ -23,7 +23,7 @@ function figures(run) {
     all.push(["of the peak of the arrays", percent(share)]);
   }
   all.push(["of the width of the memory ports",
-    percent(rates.bytes / (run.cycles * rates.peak_bytes * 2))]);
+    percent(rates.bytes / (run.cycles * rates.peak_bytes))]);
   if (!run.predicted && report.predicted_cycles) {
     all.push(["predicted cycles", thousands(report.predicted_cycles)]);
   }
@@ -92,14 +92,15 @@ function causesOf(run) {
 }
 
 function roofline(run) {
-  const { macs, bytes, peak_macs: top, peak_bytes: width } = run.roofline;
+  const { macs, bytes, peak_macs: top, peak_bytes: slope } = run.roofline;
   const section = make("section", {}, make("h2", {}, "Roofline"));
   if (!macs || !bytes || !run.cycles) {
-    section.append(make("div.soft", {}, "The kernel has no products: the memory ports bound it."));
+    const share = bytes / Math.max(run.cycles * slope, 1);
+    section.append(make("div.soft", {}, `${macs ? "" : "The kernel has no products. "}Memory ` +
+      `traffic takes ${percent(share)} of the width of the ports; the findings say what bounds the run.`));
     return section;
   }
   const rate = macs / run.cycles, intensity = macs / bytes;
-  const slope = 2 * width;  // reads and writes at once
   const knee = top / slope;
   const [w, h, left, bottom] = [460, 270, 62, 40];
   const xs = [Math.min(intensity, knee) / 8, Math.max(intensity, knee) * 8].map(Math.log2);

@@ -8,6 +8,7 @@ import pytest
 
 import tilewright
 from sim.cli.sweep_points import Axis, points_of, run_point
+from sim.sweep.charts import roof_ends
 
 SMALL = ["--config", "tiny", "--workers", "1"]
 GRID = ["sweep", "matmul", *SMALL, "--set", "M=8", "--set", "N=8", "--set", "K=8,16"]
@@ -47,6 +48,18 @@ def test_charts_of_equal_points_are_equal(tmp_path, capsys):
     for name in ("utilization", "cycles_against_cost", "roofline"):
         files = [(tmp_path / each / f"{name}.svg").read_bytes() for each in ("a", "b")]
         assert files[0] == files[1]
+
+
+def test_no_point_of_a_roofline_is_above_its_roof_or_beside_it(tmp_path, capsys):
+    grid = ["sweep", "matmul", "gemm", *SMALL, "--set", "M=8", "--set", "N=8", "--set", "K=8"]
+    report = tmp_path / "r.json"
+    assert run(capsys, *grid, "--out", str(tmp_path), "--json", str(report))[0] == 0
+    for row in json.loads(report.read_text())["points"]:
+        # One port of eight bytes, read and written at once.
+        assert row["peak_bytes_per_cycle"] == 16
+        assert row["bytes"] <= row["cycles"] * row["peak_bytes_per_cycle"]
+    assert roof_ends(8.0, [0.5, 3.0]) == [0.5, 8.0, 16.0]
+    assert roof_ends(8.0, [5.0, 40.0]) == [4.0, 8.0, 40.0]
 
 
 def test_a_refused_point_is_a_result_and_a_wrong_one_a_failure(tmp_path, capsys, monkeypatch):

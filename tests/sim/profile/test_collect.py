@@ -56,6 +56,14 @@ def test_tensors_tell_what_is_needed_and_what_is_moved(profile):
     assert tensors["A"]["moved"] + tensors["B"]["moved"] < read
 
 
+def test_bytes_are_counted_against_both_directions_of_the_ports(profile):
+    # One port of eight bytes, read and written at once.
+    assert profile["roofline"]["peak_bytes"] == 16
+    report = profile["report"]
+    moved = report["dram_bytes_read"] + report["dram_bytes_written"]
+    assert profile["roofline"]["bytes"] == moved <= 16 * profile["cycles"]
+
+
 def test_several_parts_follow_one_another():
     found = profiled(softmax, {"M": 24, "N": 96}, backend="emulator", config="tiny")
     entries = found["entries"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sim.profile.page_writer import page_of
+from sw.kernels.add import add
 from sw.kernels.matmul import matmul
 from tests.profiled_run import profiled
 
@@ -80,6 +81,15 @@ def test_a_launch_that_did_not_end_says_why(profile, tmp_path):
     found = _opened(page_of([hung]), tmp_path)
     assert "HANG" in found["head"] and "VERIFIED" not in found["head"]
     assert "waits for its full barrier" in found["views"]["overview"]["text"]
+
+
+def test_a_kernel_without_products_is_not_said_to_be_bound_by_memory(tmp_path):
+    found = profiled(add, {"M": 24, "N": 16}, backend="emulator")
+    text = _opened(page_of([found]), tmp_path)["views"]["overview"]["text"]
+    share = found["roofline"]["bytes"] / (found["cycles"] * 16)
+    assert "The kernel has no products." in text and "memory ports bound it" not in text
+    assert f"Memory traffic takes {100 * share:.1f} %" in text
+    assert f"{100 * share:.1f} %of the width of the memory ports" in text
 
 
 def test_two_runs_are_compared(profile, tmp_path):
