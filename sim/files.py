@@ -5,13 +5,35 @@ import enum
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["require_space", "require_writable", "write_output", "write_whole", "plain"]
+__all__ = [
+    "require_space",
+    "require_suffix",
+    "require_writable",
+    "write_output",
+    "write_whole",
+    "plain",
+]
+
+
+def require_suffix(path: str, suffixes: Sequence[str], *, where: str) -> None:
+    """Refuse an output file whose suffix does not tell its form.
+
+    Raises
+    ------
+    BadInputError
+    """
+    if Path(path).suffix not in suffixes:
+        rule = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+        rule = f"a file that ends in {rule}"
+        raise BadInputError(
+            f"{where} must be {rule}, not {shown(path)}", where=where, value=path, rule=rule
+        )
 
 
 def _unwritable(path: Path | str, where: str | None, reason: object = None) -> BadInputError:

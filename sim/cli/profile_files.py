@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError
-from sim.files import write_output
+from sim.files import require_suffix, write_output
 
 if TYPE_CHECKING:
     from sim.backends.interface import Answer
@@ -43,7 +43,7 @@ def require_profile(args: argparse.Namespace) -> None:
     """
     if not wants_profile(args):
         return
-    from sim.profile.run_profile import require_suffix
+    from sim.profile.run_profile import SUFFIXES
 
     option = "--profile" if args.profile else "--trace"
     if args.backend == "golden":
@@ -54,7 +54,7 @@ def require_profile(args: argparse.Namespace) -> None:
             rule="not with golden",
         )
     if args.profile:
-        require_suffix(args.profile, where="--profile")
+        require_suffix(args.profile, SUFFIXES, where="--profile")
 
 
 def write_profile(

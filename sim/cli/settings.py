@@ -24,6 +24,8 @@ Value = int | bool | str | float
 DEFAULT_EXTENT = 256
 
 _FIELDS = tuple(each.name for each in fields(Schedule))
+#: Choices of a schedule that hardware does not support yet.
+_LATER = ("sum_par", "place")
 _OWN = ("out", "place_seed")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
 
@@ -116,7 +118,8 @@ def _sorted(
     dims: dict[str, int] = {}
     options: dict[str, Value] = {}
     choices: dict[str, Value] = {}
-    known = (*kernel.signature.dims, *kernel.options, *_OWN, *_FIELDS)
+    offered = (field for field in _FIELDS if field not in _LATER)
+    known = (*kernel.signature.dims, *kernel.options, *_OWN, *offered)
     for key, value in chosen.items():
         if key in kernel.signature.dims:
             dims[key] = _whole(key, value, 1)
@@ -180,7 +183,10 @@ def _schedule(choices: Mapping[str, Value], names: Mapping[str, tuple[str, ...]]
             found[field][name] = value
         else:
             raise _unknown(key, known)
-        if field != "place":
+        if field == "place":
+            if not isinstance(value, str):
+                raise bad_value(key, value, "units as text", where="--set")
+        else:
             _whole(key, value, 1)
     given: Any = {field: each for field, each in found.items() if each}
     return Schedule.of_options(**given)

@@ -10,32 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from hw.arch.errors import BadInputError, shown
-from sim.files import require_writable, write_output
+from sim.files import require_suffix, require_writable, write_output
 from sim.profile.page_writer import page_of
 from sim.profile.picture import picture_of
 from sim.profile.schema import check_profile, parse_profile
 from sim.profile.trace_events import trace_of
 
-__all__ = ["SUFFIXES", "Profile", "load_profile", "require_suffix"]
+__all__ = ["SUFFIXES", "Profile", "load_profile"]
 
 #: Suffixes of the files of a profile: the page, its data, and a picture.
 SUFFIXES = (".html", ".json", ".svg")
 #: Height of the page in a notebook.
 _HEIGHT = 760
-
-
-def require_suffix(path: str, *, where: str) -> None:
-    """Refuse a file for a profile whose suffix does not tell its form.
-
-    Raises
-    ------
-    BadInputError
-    """
-    if Path(path).suffix not in SUFFIXES:
-        rule = f"a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        raise BadInputError(
-            f"{where} must be {rule}, not {shown(path)}", where=where, value=path, rule=rule
-        )
 
 
 class Profile:
@@ -62,7 +48,7 @@ class Profile:
 
     @property
     def findings(self) -> list[str]:
-        """What held the run up, largest first, in sentences."""
+        """What held the run up, in sentences: what to remove first comes first."""
         return [each["text"] for each in self._data["findings"]]
 
     def html(self) -> str:
@@ -105,7 +91,7 @@ class Profile:
             If it has another suffix, or cannot be written.
         """
         name = os.fspath(path)
-        require_suffix(name, where="path")
+        require_suffix(name, SUFFIXES, where="path")
         require_writable(name, where="path")
         write_output(name, self.text(name), where="path")
 

@@ -8,7 +8,7 @@ from typing import Any
 from sim.cli.kernel_lookup import file_of
 from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json
-from sim.files import require_writable, write_output
+from sim.files import require_suffix, require_writable, write_output
 from sim.user_files import running_file
 
 __all__ = ["add", "execute"]
@@ -35,6 +35,7 @@ def add(subparsers: Subparsers) -> None:
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Compile the kernel, print its map and write its picture."""
     if args.svg and args.svg != "-":
+        require_suffix(args.svg, (".svg",), where="--svg")
         require_writable(args.svg, where="--svg")
     problem, _ = read_problem(args)
 
@@ -46,11 +47,13 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     if args.svg == "-":
         print(program.map())
     else:
+        # Before the text: a reader that takes its first lines alone ends the command.
+        if args.svg:
+            written = args.svg
+            write_output(written, program.map(), where="--svg")
         print(text)
-    if args.svg and args.svg != "-":
-        written = args.svg
-        write_output(written, program.map(), where="--svg")
-        print(f"\npicture: {written}")
+        if written:
+            print(f"\npicture: {written}")
     return {
         "kernel": problem.kernel.name,
         "config": args.config,

@@ -183,6 +183,19 @@ def test_map_describes_and_draws_a_compiled_kernel(name, folder, capsys):
     assert capsys.readouterr().out.strip() == path.read_text().strip()
 
 
+def test_the_picture_of_a_map_is_written_before_a_reader_of_the_text_ends(folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr("builtins.print", lambda *words: seen.append((folder / "m.svg").exists()))
+    line = "map matmul --config tiny --set M=8 --set N=8 --set K=8 --svg m.svg"
+    assert tilewright.main(line.split()) == 0 and seen[0]
+
+
+def test_a_picture_of_a_map_is_refused_that_does_not_end_in_svg(folder, capsys):
+    assert tilewright.main("map matmul --config tiny --svg m.png".split()) == 2
+    message = "--svg must be a file that ends in .svg, not 'm.png'"
+    assert message in capsys.readouterr().err and not (folder / "m.png").exists()
+
+
 NULL_BYTES = "SyntaxError" if sys.version_info >= (3, 11, 4) else "ValueError"
 BAD = [
     ("", "mine.py must hold a kernel, a function under @tw.kernel(...)"),

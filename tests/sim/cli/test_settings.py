@@ -62,6 +62,8 @@ def test_a_named_choice_beats_one_for_all_and_both_beat_the_file():
             [("zebra", 2)],
             "unknown key 'zebra'; it must be one of M, K, N, MM, NN, out, place_seed, tile",
         ),
+        ([("zebra", 2)], "col_par, slots"),
+        ([("place.c", 1)], "place.c must be units as text, not 1"),
         ([("row_par.d", 2)], "unknown key 'row_par.d'; did you mean 'row_par.c'"),
         ([("tile.k", 2)], "unknown key 'tile.k'; did you mean 'tile.j' or 'tile.i'"),
         ([("tile", 2)], "tile must name what it is for, tile.i, tile.j, not be alone"),
