@@ -162,7 +162,7 @@ def profile_of(
         ],
         "transfers": lines.transfers(),
         "sources": lines.sources,
-        "findings": find(causes, kinds, cycles),
+        "findings": find(causes, kinds, cycles, _by_lanes(compiled)),
         "roofline": {
             "macs": compiled.macs,
             "bytes": moved or needed,
@@ -266,6 +266,17 @@ def _causes(
         if cycles > inside:
             totals[unit][Cause("launch")] = cycles - inside
     return totals
+
+
+def _by_lanes(compiled: Compiled) -> set[str]:
+    """PCUs that are busy by their lanes for most of their work, over all launches."""
+    work: collections.Counter[str] = collections.Counter()
+    for number, launch in compiled.launches:
+        found = compiled.parts[number].prediction(repeat=launch.repeat)
+        for unit, share in found.busy.items():
+            sign = 1 if unit in found.by_lanes else -1
+            work[unit] += sign * round(share * found.kernel)
+    return {unit for unit, count in work.items() if count > 0}
 
 
 def _joined(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sim.profile.causes import FULL, Cause
@@ -51,12 +52,23 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def find(
-    causes: Mapping[str, Mapping[Cause, int]], kinds: Mapping[str, str], cycles: int
-) -> list[dict[str, Any]]:
-    """Findings about the units that matter, largest first.
+#: What shortens the work of a PCU, by what of it is busy.
+_SHORTENED: Mapping[str, str] = {
+    "cells": "less work, a format of fewer bits, or more PCUs (`row_par`, `col_par`)",
+    "lanes": "less work, more `lanes` per PCU, or more PCUs (`row_par`, `col_par`)",
+}
 
-    These are the PCUs in use, if one of them works, else the AGCUs.
+
+def find(
+    causes: Mapping[str, Mapping[Cause, int]],
+    kinds: Mapping[str, str],
+    cycles: int,
+    by_lanes: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """Findings about the units that matter.
+
+    These are the PCUs in use, if one of them works, else the AGCUs. Waits of more than `LARGE` come
+    before the work of the busiest unit and others behind it, each of them the largest first.
 
     Parameters
     ----------
@@ -66,6 +78,8 @@ def find(
         Kind of each unit.
     cycles : int
         Cycles of the run.
+    by_lanes : collection of str
+        PCUs whose lanes are busy, not their cells.
     """
     matter = [unit for unit, found in causes.items() if found.get(Cause("busy"))]
     pcus = [unit for unit in matter if kinds[unit] == "pcu"]
@@ -83,12 +97,13 @@ def find(
         "have": "has" if one else "have",
     }
     busiest = _busiest(causes, kinds, pcus, cycles)
-    busy = causes[busiest].get(Cause("busy"), 0)
-    is_port = kinds[busiest] == "agcu"
-    what = "moves data" if is_port else "works"
-    text = f"{busiest} {what}; no other PCU or AGCU is busy for longer"
-    advice = _TEXTS["port"][1].format(by=busiest) if is_port else _ADVICE
-    work = _finding(Cause("busy", busiest), float(busy), cycles, text, advice)
+    busy = _busy(causes[busiest])
+    work = _finding(
+        Cause("busy", busiest),
+        float(busy),
+        cycles,
+        *_work(causes, kinds, cycles, busiest, by_lanes),
+    )
     found = []
     for kind, by in _by_kind(totals).items():
         held = sum(by.values())
@@ -110,12 +125,44 @@ def _busiest(
     """The busiest PCU, if it is at its bound, or the busiest of PCUs and AGCUs."""
 
     def busy(unit: str) -> int:
-        return causes[unit].get(Cause("busy"), 0)
+        return _busy(causes[unit])
 
     first = max(pcus, key=busy, default=None)
-    if first is not None and busy(first) > FULL * (cycles - causes[first].get(Cause("launch"), 0)):
+    if first is not None and _is_bound(causes[first], cycles):
         return first
     return max((unit for unit in causes if kinds[unit] in ("pcu", "agcu")), key=busy)
+
+
+def _busy(own: Mapping[Cause, int]) -> int:
+    return own.get(Cause("busy"), 0)
+
+
+def _is_bound(own: Mapping[Cause, int], cycles: int) -> bool:
+    """Whether a unit works in nearly all cycles of the kernel."""
+    return _busy(own) > FULL * (cycles - own.get(Cause("launch"), 0))
+
+
+def _work(
+    causes: Mapping[str, Mapping[Cause, int]],
+    kinds: Mapping[str, str],
+    cycles: int,
+    busiest: str,
+    by_lanes: Collection[str],
+) -> tuple[str, str]:
+    """Text and advice about the work of the busiest unit."""
+    if kinds[busiest] == "agcu":
+        text = f"{busiest} moves data; no other PCU or AGCU is busy for longer"
+        return text, _TEXTS["port"][1].format(by=busiest)
+    ports = (unit for unit in causes if kinds[unit] == "agcu")
+    port = max(ports, key=lambda unit: _busy(causes[unit]), default=busiest)
+    others = "no other PCU or AGCU is busy for longer"
+    if _busy(causes[port]) > _busy(causes[busiest]):
+        others = f"no other PCU is busy for longer, but {port} moves data in "
+        others += f"{_percent(_busy(causes[port]) / cycles)}"
+    side = "lanes" if busiest in by_lanes else "cells"
+    near = "It is near its bound: only" if _is_bound(causes[busiest], cycles) else "It takes"
+    helps = "help" if _is_bound(causes[busiest], cycles) else "to shorten its work"
+    return f"the {side} of {busiest} work; {others}", f"{near} {_SHORTENED[side]} {helps}"
 
 
 def _before_work(finding: Mapping[str, Any], busy: int) -> int:
@@ -125,9 +172,6 @@ def _before_work(finding: Mapping[str, Any], busy: int) -> int:
     if finding["cause"] == "launch":
         return 2 if finding["cycles"] > busy else 0
     return 2 if finding["share"] > LARGE else 0
-
-
-_ADVICE = "It is near its bound: only less work, a wider format of the cells, or more units help"
 
 
 def _by_kind(totals: Mapping[Cause, float]) -> dict[str, dict[str, float]]:
@@ -158,14 +202,19 @@ def _listed(units: Sequence[str]) -> str:
     )
 
 
+def _percent(share: float) -> str:
+    """Whole percent, halves rounded up as on the page."""
+    return f"{math.floor(100 * share + 0.5)}%"
+
+
 def _finding(cause: Cause, count: float, cycles: int, text: str, advice: str) -> dict[str, Any]:
-    share = count / cycles
-    sentence = f"In {share:.0%} of the cycles {text}."
+    share = round(count / cycles, 4)
+    sentence = f"In {_percent(share)} of the cycles {text}."
     return {
         "cause": cause.kind,
         "by": cause.by,
         "cycles": round(count, 1),
-        "share": round(share, 4),
+        "share": share,
         "text": sentence,
         "advice": f"{advice}.",
     }

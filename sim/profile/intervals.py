@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.counters import ACTIVITIES
+from hw.arch.counters import ACTIVITIES, counter_numbers
+from hw.arch.unit_kind import PCU
 from sim.native.samples import PORT_COUNTS, KernelSamples
 from sw.timing.flow import Run
 from sw.timing.timeline import Move, Timeline
@@ -42,6 +43,22 @@ class Intervals:
     memory: dict[str, Ints]
 
 
+def _with_lanes(samples: KernelSamples, unit: str) -> Ints:
+    """States of a PCU that is busy, too, while its lanes take a group of sums.
+
+    The hardware's state is that of the array then: the lanes' cycles are taken from its waits.
+    """
+    found = samples.activity(unit).copy()
+    groups = np.diff(samples.units[unit][:, counter_numbers(PCU)["groups"]])
+    more = np.maximum(groups - found[:, _BUSY], 0)
+    for state in (_ROOM, _INPUT, _IDLE):
+        taken = np.minimum(more, found[:, state])
+        found[:, state] -= taken
+        found[:, _BUSY] += taken
+        more = more - taken
+    return found
+
+
 def from_samples(samples: KernelSamples, origin: int) -> Intervals:
     """Intervals between the samples of a kernel.
 
@@ -57,7 +74,10 @@ def from_samples(samples: KernelSamples, origin: int) -> Intervals:
         if name.startswith("memory["):
             owed, *held = samples.traffic(name)[:, waits].T
             memory[f"agcu_{name[7:-1]}"] = np.stack([owed, np.maximum(*held)], axis=1)
-    states = {unit: samples.activity(unit) for unit in samples.units}
+    states = {
+        unit: _with_lanes(samples, unit) if unit.startswith(PCU.name) else samples.activity(unit)
+        for unit in samples.units
+    }
     return Intervals(samples.cycles - origin, states, memory)
 
 

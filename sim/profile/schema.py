@@ -163,7 +163,9 @@ PROFILE: dict[str, Field] = {
     "tensors": Field("list", "arguments of the kernel", _TENSOR),
     "transfers": Field("list", "loads of each array, and stores of it", _TRANSFER),
     "sources": Field("list", "functions that the kernel consists of", _SOURCE),
-    "findings": Field("list", "what held the run up, largest first", _FINDING),
+    "findings": Field(
+        "list", "what held the run up: large waits, the busiest unit, small waits", _FINDING
+    ),
     "roofline": Field(
         "object",
         "bounds of the run",

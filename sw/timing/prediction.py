@@ -49,10 +49,13 @@ class Prediction:
         From the start of the kernel to the first vector that enters an array; None without any.
     busy : mapping of str to float
         Share of the cycles of one iteration in which a unit moves something, by its name in a
-        report: PCUs by vectors that enter the array or groups that enter the lanes, PMUs by vectors
-        at the busier one of their ports, AGCUs by beats that they read or that they write.
+        report: PCUs by vectors that enter the array or groups that enter the lanes, whichever are
+        more, PMUs by vectors at the busier one of their ports, AGCUs by beats that they read or
+        that they write.
     vectors : mapping of (str, int) to int
         Vectors that leave a port of a unit in one iteration, by its name in a report and the port.
+    by_lanes : frozenset of str
+        PCUs that are busy by their lanes, not by their array.
     """
 
     kernel: int
@@ -61,6 +64,7 @@ class Prediction:
     to_multiply: int | None
     busy: Mapping[str, float]
     vectors: Mapping[tuple[str, int], int]
+    by_lanes: frozenset[str] = frozenset()
 
     @property
     def cycles(self) -> int:
@@ -172,6 +176,9 @@ def _predicted(case: _Case) -> Prediction:
                 for root, channel in network.channels.items()
                 if isinstance(root, Output) and not root.tokens
             }
+        ),
+        by_lanes=frozenset(
+            unit_name(kind, at) for kind, at, _ in program.units() if network.by_lanes(at)
         ),
     )
 

@@ -138,15 +138,22 @@ class TimedNetwork(Network):
                 ),
                 default=0,
             )
-        lanes = self._lanes.get(at)
-        if at in self._grids:
-            return self._grids[at].issued
-        if lanes is not None:
-            return lanes.busy
+        if at in self._grids or at in self._lanes:
+            return max(self._issues(at))
         ports = [0, 0]
         for engine in self._engines.get(at, ()):
             ports[isinstance(engine, TimedReadEngine)] += engine.vectors
         return max(ports)
+
+    def by_lanes(self, at: tuple[int, ...]) -> bool:
+        """Whether the lanes of a PCU issue in more cycles than its array takes vectors."""
+        vectors, groups = self._issues(at)
+        return groups > vectors
+
+    def _issues(self, at: tuple[int, ...]) -> tuple[float, float]:
+        """Cycles in which vectors enter the array of a PCU, and groups its lanes."""
+        grid, lanes = self._grids.get(at), self._lanes.get(at)
+        return grid.issued if grid else 0, lanes.busy if lanes else 0
 
     def _repeats(self, parts: Sequence[Part], engines: Sequence[Engine]) -> Repeats:
         return TimedRepeats(self.machine, parts, engines)

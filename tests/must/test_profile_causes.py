@@ -41,7 +41,10 @@ def test_causes_of_every_unit_sum_to_the_cycles(heavy, figure):
                 assert len(set(causes)) == len(causes)
                 assert sum(each["cycles"] for each in unit["causes"]) == profile["cycles"]
                 if profile["report"]["entries"] == 1 and unit["used"]:
-                    assert busy[unit["name"]] == counters[unit["name"]]["busy"]
+                    lanes = busy[unit["name"]] - counters[unit["name"]]["busy"]
+                    # Lanes of a softmax are work beside the array's.
+                    beside = any("softmax" in each for each in unit["labels"])
+                    assert lanes >= 0 if beside else lanes == 0
                 units += 1
             runs += 1
     assert runs >= 20

@@ -7,6 +7,7 @@ from hw.arch.config import named
 from sw.chip_map import chip_map
 from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
+from sw.kernels.residual import residual
 from sw.kernels.softmax import softmax
 from sw.kernels.transpose import transpose
 
@@ -59,3 +60,12 @@ def test_rates_are_those_of_the_tensors():
 )
 def test_the_bound_is_the_busiest_kind_of_unit(dims, bound):
     assert f"what bounds the speed: {bound}" in chip_map(compiled(matmul, **dims))
+
+
+def test_lanes_that_take_the_sums_of_a_product_are_work_of_their_pcu():
+    found = compiled(residual, M=128, N=128, K=16)
+    assert "what bounds the speed: the PCUs compute" in chip_map(found)
+    prediction = found.parts[0].prediction()
+    pcus = {name for name in prediction.busy if name.startswith("pcu")}
+    assert prediction.by_lanes == pcus
+    assert not compiled(matmul, M=128, N=128, K=128).parts[0].prediction().by_lanes

@@ -39,8 +39,8 @@ function figures(run) {
 }
 
 function findings(run) {
-  const rows = run.findings.map((each, number) => make("div.finding", {},
-    make(number ? "div.share" : "div.share", {}, percent(each.share, 0)),
+  const rows = run.findings.map((each) => make("div.finding", {},
+    make("div.share", {}, percent(Math.floor(100 * each.share + 0.5) / 100, 0)),
     make("div", {}, make("div", {}, each.text), make("div.advice", {}, each.advice))));
   if (rows.length) rows[0].firstChild.classList.add("first");
   const none = make("div.soft", {}, "No unit has worked.");
@@ -87,7 +87,7 @@ function causesOf(run) {
   return make("section", {},
     make("h2", {}, `Where the cycles of every unit went (100 % = ${thousands(run.cycles)} cycles)`),
     legend(kinds), grid,
-    make("p.soft", {}, off ? `${off} further units are not used. ` : "",
+    make("p.soft", {}, off ? `${off} further ${off === 1 ? "unit is" : "units are"} not used. ` : "",
       `Their area: tilewright area --config ${run.config}`));
 }
 

@@ -172,3 +172,29 @@ def test_a_port_is_the_busiest_unit_unless_a_pcu_is_at_its_bound(pcu, named):
         if each["cause"] == "busy"
     ]
     assert [each["by"] for each in work] == [named]
+    at_bound = "no other PCU is busy for longer, but agcu_0 moves data in 98%"
+    assert (at_bound in work[0]["text"]) == (pcu == 96)
+    assert ("no other PCU or AGCU is busy for longer" in work[0]["text"]) == (pcu == 80)
+
+
+@pytest.mark.parametrize(
+    ("busy", "by_lanes", "words", "advice"),
+    [
+        (96, (), "the cells of pcu_0_0 work", "near its bound: only less work, a format of fewer"),
+        (96, ("pcu_0_0",), "the lanes of pcu_0_0 work", "bound: only less work, more `lanes`"),
+        (60, ("pcu_0_0",), "the lanes of pcu_0_0 work", "It takes less work, more `lanes`"),
+    ],
+    ids=["cells", "lanes", "not at its bound"],
+)
+def test_advice_about_work_is_that_of_cells_or_of_lanes(busy, by_lanes, words, advice):
+    own = {"pcu_0_0": {Cause("busy"): busy, Cause("done"): 100 - busy}}
+    (work,) = [
+        each for each in find(own, {"pcu_0_0": "pcu"}, 100, by_lanes) if each["cause"] == "busy"
+    ]
+    assert words in work["text"] and advice in work["advice"]
+
+
+def test_halves_of_a_percent_are_rounded_up_as_on_the_page():
+    own = {"pcu_0_0": {Cause("busy"): 1750, Cause("slots", "pmu_0_1"): 250}}
+    found = find(own, {"pcu_0_0": "pcu"}, 2000)
+    assert [each["text"].split()[1] for each in found] == ["13%", "88%"]

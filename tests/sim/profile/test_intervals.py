@@ -1,8 +1,10 @@
 """States of units from predicted moves, and how near they are to those of the RTL."""
 
+import numpy as np
 import pytest
 
-from sim.profile.intervals import from_timeline
+from sim.native.samples import KernelSamples
+from sim.profile.intervals import from_samples, from_timeline
 from sw.kernels.matmul import matmul
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
@@ -30,6 +32,15 @@ def test_a_reader_between_two_moves_of_a_slot_waits_for_room():
 
 def test_a_writer_between_two_vectors_waits_for_input():
     assert states(Move("pmu_0_1", "W0", Run(2, 10, 3), 0.0, 0)) == [3, 8, 0, 9]
+
+
+def test_lanes_that_take_sums_are_work_of_their_pcu():
+    # Busy, waits for input and for room, idle; vectors and groups.
+    words = np.array([[0] * 8, [2, 1, 6, 1, 2, 8, 0, 0], [6, 3, 9, 2, 6, 11, 0, 0]])
+    samples = KernelSamples(np.array([0, 10, 20]), {"pcu_0_0": words, "pmu_0_1": words}, {}, True)
+    found = from_samples(samples, 0).states
+    assert found["pcu_0_0"].tolist() == [[8, 1, 0, 1], [4, 2, 3, 1]]
+    assert found["pmu_0_1"].tolist() == [[2, 1, 6, 1], [4, 2, 3, 1]]
 
 
 @pytest.mark.slow
