@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 
 from sw.ir import nodes as ir
+from sw.ir.program import Program
 from sw.ir.types import Span, TileType
-from sw.language.program_error import ProgramError
+from sw.lane_codes.lane_region import LANE_FORMATS
+from sw.language.program_error import ProgramError, refused
 from sw.stages.region import Source
 
-__all__ = ["EpilogueRegion", "backwards"]
+__all__ = ["EpilogueRegion", "backwards", "unserved"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,3 +89,16 @@ def backwards(
     if sums is None:
         raise refusal
     return sums, tuple(node for name, node in makers.items() if name in between), loads
+
+
+def unserved(node: ir.Node, program: Program) -> ProgramError:
+    """The refusal of an operation beside a product; a format of its tensors may be the reason."""
+    name = str(getattr(node, node.SUFFIX) if node.SUFFIX else node.kind)
+    why = "beside a product: element math on its sums is"
+    for each in program.tensors:
+        if each.type.format not in LANE_FORMATS:
+            why = f"for tensors of {each.type.format.name} beside a product, as `{each.name}` is"
+            break
+    return refused(
+        node, f"`{name}` is not supported by hardware yet {why}; back end golden computes it", name
+    )

@@ -18,7 +18,7 @@ from sw.lane_codes.lane_arithmetic import Arithmetic, Condition
 from sw.lane_codes.lane_words import Place, Send, Word, WordTable, float_bits
 from sw.language.program_error import ProgramError, refused
 
-__all__ = ["EXACT", "Region"]
+__all__ = ["EXACT", "LANE_FORMATS", "Region"]
 
 _FORMS = {
     fp32: (ElementForm.WORD, ResultForm.WORD),
@@ -26,6 +26,8 @@ _FORMS = {
     bf16: (ElementForm.BF16, ResultForm.BF16),
     int8: (ElementForm.INT8, ResultForm.INT8),
 }
+#: Formats of the tensors that lanes take.
+LANE_FORMATS = tuple(_FORMS)
 _NAMES = ", ".join(each.name for each in _FORMS)
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 #: Greatest magnitude up to which every whole number is an fp32.

@@ -13,7 +13,7 @@ from hw.arch.config import ChipConfig
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import result_formats
 from sw.epilogue.epilogue import Epilogue
-from sw.epilogue.epilogue_region import EpilogueRegion, backwards
+from sw.epilogue.epilogue_region import EpilogueRegion, backwards, unserved
 from sw.epilogue.joined_epilogue import epilogues_of
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
@@ -221,13 +221,7 @@ class _Finder:
                 case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer() | ir.Transpose() | ir.Map():
                     pass
                 case _:
-                    name = getattr(node, node.SUFFIX) if node.SUFFIX else node.kind
-                    raise refused(
-                        node,
-                        f"`{name}` is not supported by hardware yet beside a product: element math "
-                        "on its sums is; back end golden computes it",
-                        str(name),
-                    )
+                    raise unserved(node, self._program)
             self._makers.update((each.name, node) for each in node.results)
 
     def product(self) -> Product:

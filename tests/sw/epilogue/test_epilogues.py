@@ -13,6 +13,7 @@ from hw.numeric.formats import bf16, fp32, int8
 from sim.operands import random_operand
 from sw.compiler import compile_kernel
 from sw.ir.types import Role
+from sw.kernels.flash_attention import flash_attention
 from sw.kernels.linear import linear
 from sw.kernels.linear_gelu import linear_gelu
 from sw.kernels.matmul import matmul
@@ -348,6 +349,16 @@ def test_what_is_no_epilogue_is_refused_at_its_line():
         program = check(kernel.trace(dtype=bf16, M=20, K=30, N=40))
         with pytest.raises(tw.ProgramError, match=rf"test_epilogues.py:\d+: {message}"):
             stage(simplify(accumulate(program)), named["small"])
+
+
+def test_a_format_that_lanes_do_not_take_is_the_reason_of_a_refusal():
+    config = dataclasses.replace(
+        named["small"], pcu=dataclasses.replace(named["small"].pcu, formats=("fp16",))
+    )
+    dims = {"H": 1, "G": 1, "M": 16, "S": 16, "D": 16}
+    message = "`max` is not supported by hardware yet for tensors of fp16 beside a product, as `Q`"
+    with pytest.raises(tw.ProgramError, match=message):
+        compile_kernel(flash_attention, config, dims=dims, dtype=tw.fp16)
 
 
 def test_a_store_may_round_once_more_than_a_cast():
