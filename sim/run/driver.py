@@ -20,7 +20,7 @@ from sim.launch_memory import LaunchMemory
 from sim.operands import random_inputs
 from sim.run.endings import raise_for_ending
 from sim.run.float64_error import compare_with_reference
-from sim.run.job import Job
+from sim.run.job import BACKENDS, Job
 from sim.run.report import FIELDS, report_counters
 from sim.run.waves_view import write_waves_view
 from sw.ir.macs import count_macs
@@ -49,8 +49,13 @@ def _config_digest(config: ChipConfig) -> str:
     return hashlib.sha256(json.dumps(config.resolved(), sort_keys=True).encode()).hexdigest()
 
 
-def predicted_cycles(job: Job, compiled: Compiled) -> int:
-    """Predicted cycles of a job's launch: of a cold one, or of the warm one behind it."""
+def predicted_cycles(job: Job, compiled: Compiled) -> int | None:
+    """Predicted cycles of a job's launch: of a cold one, or of the warm one behind it.
+
+    None for a back end whose memory answers at once: predictions are at a memory latency.
+    """
+    if "latency" in BACKENDS[job.backend]:
+        return None
     found = compiled.prediction(job.conditions.latency)
     return found.warm_cycles if job.warm else found.cycles
 

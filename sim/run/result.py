@@ -48,7 +48,7 @@ class RunResult(results.RunResult):
         self,
         outcome: Outcome,
         picture: str = "",
-        predict: Callable[[], int] | None = None,
+        predict: Callable[[], int | None] | None = None,
         profile: Callable[[dict[str, Any]], Profile] | None = None,
     ) -> None:
         object.__setattr__(self, "_profile", profile)
