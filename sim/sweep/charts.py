@@ -18,8 +18,9 @@ def draw_charts(records: Sequence[Mapping[str, Any]], folder: Path) -> list[Path
     Parameters
     ----------
     records : sequence of mapping
-        With fields ``label``, ``group``, ``cycles``, ``cost``, ``cost_unit``, ``front``,
-        ``utilization``, ``macs``, ``bytes``, ``peak_macs_per_cycle``, ``peak_bytes_per_cycle``.
+        With fields ``label``, ``group``, ``kernel``, ``config``, ``cycles``, ``cost``,
+        ``cost_unit``, ``front``, ``utilization``, ``macs``, ``bytes``, ``peak_macs_per_cycle``,
+        ``peak_bytes_per_cycle``.
     folder : Path
     """
     import matplotlib
@@ -55,6 +56,7 @@ def _utilization(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.set_xlabel("utilization: share of the chip's peak multiply-accumulates")
+    _note_left_out(axes, records, shown)
     return bool(shown)
 
 
@@ -80,11 +82,38 @@ def _cycles_against_cost(axes: Any, records: Sequence[Mapping[str, Any]]) -> boo
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.margins(0.08, 0.12)
     axes.set_xlabel(records[0]["cost_unit"] if records else "")
     axes.set_ylabel("cycles")
+    # A chip is a column of points: its name stands below the lowest of them.
+    for cost in dict.fromkeys(each["cost"] for each in records):
+        mine = [each for each in records if each["cost"] == cost]
+        names = ", ".join(dict.fromkeys(each["config"] for each in mine))
+        _name_point(axes, names, cost, min(each["cycles"] for each in mine))
     if records:
-        axes.legend(fontsize=7, title="filled: Pareto front")
+        _legend(axes, title="filled: Pareto front")
     return bool(records)
+
+
+def _name_point(axes: Any, name: str, x: float, y: float) -> None:
+    axes.annotate(
+        name, (x, y), xytext=(0, -13), textcoords="offset points", ha="center", fontsize=7
+    )
+
+
+def _legend(axes: Any, **options: Any) -> None:
+    """A legend below the axes, where it covers no point."""
+    axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, **options)
+
+
+def _note_left_out(
+    axes: Any, records: Sequence[Mapping[str, Any]], shown: Sequence[Mapping[str, Any]]
+) -> None:
+    """Name the kernels that a chart of products leaves out."""
+    kept = {each["kernel"] for each in shown}
+    kernels = dict.fromkeys(each["kernel"] for each in records if each["kernel"] not in kept)
+    if kernels:
+        axes.set_title(f"Without products, so not shown: {', '.join(kernels)}", fontsize=8)
 
 
 def roof_ends(ridge: float, intensities: Sequence[float]) -> list[float]:
@@ -111,10 +140,13 @@ def _roofline(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
         roof = [min(macs, width * each) for each in ends]
         axes.plot(ends, roof, color=colour, label=f"{config}, {macs} MAC/cycle")
         axes.scatter(*zip(*points), color=colour, s=16)
+        _name_point(axes, config, *min(points, key=lambda point: point[1]))
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.margins(0.08, 0.12)
     axes.set_xlabel("multiply-accumulates per byte moved")
     axes.set_ylabel("multiply-accumulates per cycle")
+    _note_left_out(axes, records, shown)
     if shown:
-        axes.legend(fontsize=7)
+        _legend(axes)
     return bool(shown)

@@ -62,6 +62,18 @@ def test_no_point_of_a_roofline_is_above_its_roof_or_beside_it(tmp_path, capsys)
     assert roof_ends(8.0, [5.0, 40.0]) == [4.0, 8.0, 40.0]
 
 
+def test_charts_name_chips_and_the_kernels_that_they_leave_out(tmp_path, capsys):
+    sizes = ["--set", "M=8", "--set", "N=8", "--set", "matmul:K=8"]
+    line = ["sweep", "matmul", "add", *SMALL, *sizes, "--charts", "--out", str(tmp_path)]
+    assert run(capsys, *line)[0] == 0
+    texts = {file.stem: file.read_text() for file in tmp_path.glob("*.svg")}
+    for name in ("utilization", "roofline"):
+        assert ">Without products, so not shown: add<" in texts[name]
+    assert "not shown" not in texts["cycles_against_cost"]
+    for name in ("roofline", "cycles_against_cost"):
+        assert ">tiny<" in texts[name]
+
+
 def test_a_refused_point_is_a_result_and_a_wrong_one_a_failure(tmp_path, capsys, monkeypatch):
     options = {"dtypes": ["bf16"], "backend": "emulator", "latency": 100, "seed": 1}
     axes = [Axis("M", (8,)), Axis("N", (8,)), Axis("K", (8,)), Axis("place.c", ("pcu[9, :]",))]
