@@ -7,6 +7,12 @@ from hw.arch.errors import BadInputError, did_you_mean
 
 __all__ = ["Parser"]
 
+#: Advice on commands that are options of another one.
+_OPTIONS = {
+    "profile": "; write 'run KERNEL --profile FILE.html'",
+    "trace": "; write 'run KERNEL --trace FILE.json'",
+}
+
 
 def _noun(action: argparse.Action) -> str:
     return action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
@@ -50,7 +56,11 @@ class Parser(argparse.ArgumentParser):
         command = isinstance(action.choices, dict)
         raise BadInputError(
             (f"unknown command {value!r}" if command else f"{_noun(action)} {rule}, not {value!r}")
-            + (did_you_mean(str(value), names) or (f"; it {rule}" if command else "")),
+            + (
+                (command and _OPTIONS.get(str(value)))
+                or did_you_mean(str(value), names)
+                or (f"; it {rule}" if command else "")
+            ),
             kind="unknown-command" if command else "bad-value",
             where=_noun(action),
             value=value,

@@ -46,6 +46,8 @@ _EQUIVALENTS = {
     "`x * x`": "square",
     "`x * x`, or `tw.exp(p * tw.log(x))`": "power pow",
     "`tw.log(x)` times 1.4426950408889634": "log2",
+    "`(tw.exp(x) - tw.exp(-x)) * 0.5`": "sinh",
+    "`(tw.exp(x) + tw.exp(-x)) * 0.5`": "cosh",
     "`x.T`": "transpose permute swapaxes t",
     "`x.to(tw.fp32)`, or another format": "astype cast type",
     "`x.to(tw.fp32)`": "float",

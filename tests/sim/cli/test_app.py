@@ -27,6 +27,7 @@ ENVELOPE = ["schema", "tilewright", "command", "tools", "error"]
 REFUSED = [
     ("", "COMMAND must be given; see tilewright --help"),
     ("rum", "unknown command 'rum'; did you mean 'run'?"),
+    ("profile", "unknown command 'profile'; write 'run KERNEL --profile FILE.html'"),
     ("--versoin", "unknown option '--versoin'; did you mean '--version'?"),
     ("run", "the following arguments are required: KERNEL; see tilewright run --help"),
     ("run matmul --sede 3", "unknown option '--sede'; did you mean '--seed'"),
