@@ -1,4 +1,4 @@
-"""Gated perceptron of a transformer: (silu(X·Wg) * (X·Wu))·Wd, the inner layer on chip."""
+"""Gated perceptron of a transformer: (silu(X·Wg) * (X·Wu))·Wd, the inner layer in blocks."""
 
 import numpy as np
 

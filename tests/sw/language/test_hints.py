@@ -86,7 +86,7 @@ LINES = [
     ("tw.relu(x)", "write `tw.maximum(x, 0.0)`", None),
     ("tw.dot(x, x)", "write `a @ b`", None),
     ("tw.range(4)", "write `tw.each(n)`", None),
-    ("tw.sinh(x)", r"has no `sinh`: write `\(tw.exp\(x\) - tw.exp\(-x\)\) \* 0.5`", None),
+    ("tw.sinh(x)", "has no `sinh`: write `(tw.exp(x) - tw.exp(-x)) * 0.5`", None),
     ("tw.lod_tile(x)", "tilewright has no `lod_tile`; did you mean 'load_tile'", None),
 ]
 
