@@ -268,8 +268,8 @@ class ChipConfig:
 
     @property
     def peak_bytes_per_cycle(self) -> int:
-        """Peak bytes of memory per cycle, read and written at once, over the ports of all AGCUs."""
-        return 2 * self.agcu.count * self.width_bits // 8
+        """Peak bytes of memory per cycle each way, over the ports of all AGCUs."""
+        return self.agcu.count * self.width_bits // 8
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter, as plain data; function units only where there are some."""

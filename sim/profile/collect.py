@@ -117,8 +117,12 @@ def profile_of(
     causes = _causes(compiled, kernels, units, cycles)
     kinds = {name: kind.name for name, kind in unit_kinds(job.problem.config).items()}
     edges, states = _joined(kernels, units)
-    moved = sum(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
-    needed = sum(spec.bytes for spec in compiled.arrays)
+    # Ports read and write at once.
+    moved = max(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
+    needed = max(
+        sum(spec.bytes for spec in compiled.arrays if spec.output == written)
+        for written in (False, True)
+    )
     moves = moved_bytes(compiled)
     blocks = thinned([block for kernel in kernels for block in kernel.blocks])
     lines = SourceLines(compiled)

@@ -171,9 +171,9 @@ PROFILE: dict[str, Field] = {
         "bounds of the run",
         {
             "macs": Field("integer", "multiply-accumulates without padding"),
-            "bytes": Field("integer", "bytes that cross the memory ports"),
+            "bytes": Field("integer", "bytes read or written, whichever are more"),
             "peak_macs": Field("number", "multiply-accumulates per cycle at most"),
-            "peak_bytes": Field("number", "bytes per cycle at most, read and written"),
+            "peak_bytes": Field("number", "bytes per cycle at most, each way"),
         },
     ),
     "passes": Field(

@@ -144,7 +144,7 @@ def _roofline(axes: Any, records: Sequence[Mapping[str, Any]]) -> bool:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.margins(0.08, 0.12)
-    axes.set_xlabel("multiply-accumulates per byte moved")
+    axes.set_xlabel("multiply-accumulates per byte read or written, whichever are more")
     axes.set_ylabel("multiply-accumulates per cycle")
     _note_left_out(axes, records, shown)
     if shown:

@@ -273,7 +273,7 @@ def _rows(
                 "cost": cells.get(point.config, record.get("chip_macs_per_cycle")),
                 "cost_unit": "cells of the chip" if cells else "peak MACs per cycle of the chip",
                 "macs": macs,
-                "bytes": None if read is None else read + written,
+                "bytes": None if read is None else max(read, written),
                 "peak_macs_per_cycle": peak,
                 "peak_bytes_per_cycle": record.get("peak_bytes_per_cycle"),
                 "error_of_bound": record["error_of_bound"],

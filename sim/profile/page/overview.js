@@ -124,7 +124,7 @@ function roofline(run) {
     }),
     draw("circle", { cx: x(intensity), cy: y(rate), r: 6, fill: "#d55e00" }),
     text(x(high) - 4, y(top) - 6, `${thousands(top)} MAC per cycle`, "end"),
-    text(w / 2 + 20, h - 8, "multiply-accumulates per byte of memory traffic (log)"),
+    text(w / 2 + 20, h - 8, "multiply-accumulates per byte read or written (log)"),
     ...(Math.abs(y(rate) - y(top)) > 12 ? [text(left - 8, y(top) + 4, thousands(top), "end")] : []),
     text(left - 8, y(rate) + 4, rate < 10 ? rate.toFixed(1) : thousands(rate), "end", { fill: "#d55e00" }),
     draw("text", {

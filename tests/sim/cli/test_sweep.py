@@ -55,8 +55,8 @@ def test_no_point_of_a_roofline_is_above_its_roof_or_beside_it(tmp_path, capsys)
     report = tmp_path / "r.json"
     assert run(capsys, *grid, "--out", str(tmp_path), "--json", str(report))[0] == 0
     for row in json.loads(report.read_text())["points"]:
-        # One port of eight bytes, read and written at once.
-        assert row["peak_bytes_per_cycle"] == 16
+        # One port of eight bytes each way.
+        assert row["peak_bytes_per_cycle"] == 8
         assert row["bytes"] <= row["cycles"] * row["peak_bytes_per_cycle"]
     assert roof_ends(8.0, [0.5, 3.0]) == [0.5, 8.0, 16.0]
     assert roof_ends(8.0, [5.0, 40.0]) == [4.0, 8.0, 40.0]

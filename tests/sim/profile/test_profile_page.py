@@ -86,7 +86,7 @@ def test_a_launch_that_did_not_end_says_why(profile, tmp_path):
 def test_a_kernel_without_products_is_not_said_to_be_bound_by_memory(tmp_path):
     found = profiled(add, {"M": 24, "N": 16}, backend="emulator")
     text = _opened(page_of([found]), tmp_path)["views"]["overview"]["text"]
-    share = found["roofline"]["bytes"] / (found["cycles"] * 16)
+    share = found["roofline"]["bytes"] / (found["cycles"] * 8)
     assert "The kernel has no products." in text and "memory ports bound it" not in text
     assert f"Memory traffic takes {100 * share:.1f} %" in text
     assert f"{100 * share:.1f} %of the width of the memory ports" in text

@@ -154,9 +154,8 @@ def test_every_field_is_filled_by_a_back_end_with_cycles(fake):
     assert [name for name in FIELDS if report[name] is None] == []
     assert (report["latency"], report["jitter"], report["stall"]) == (7, 2, 0.5)
     assert report["utilization"] == 9 * 20 * 7 / (1000 * 16)
-    # One port of eight bytes, read and written at once.
-    moved = report["dram_bytes_read"] + report["dram_bytes_written"]
-    assert report["memory_utilization"] == moved / (1000 * 16)
+    # One port of eight bytes each way.
+    assert report["memory_utilization"] == report["dram_bytes_read"] / (1000 * 8)
     assert report["dram_bytes_read"] > report["dram_bytes_written"]
     assert report["cycles_per_second"] == 4000 and report["launches"] == 1
     pcu = report["counters"]["pcu_0_0"]
