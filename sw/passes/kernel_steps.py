@@ -21,6 +21,7 @@ from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
 from sw.search.held_up import CLEAR, compared
 from sw.softmax.online import is_exact, missed_softmaxes, online
+from sw.softmax.row_softmax import missed_row_softmaxes
 
 __all__ = ["KERNEL_PASSES"]
 
@@ -78,6 +79,9 @@ def _divide(c: Compilation) -> None:
         c.division = divide(c.lean, serves, c.held, faster)
     except BadInputError as error:
         raise (_of_held(error, c.summed) if c.held else error) from error
+    if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):
+        missed = dict.fromkeys(each.message for each in missed_row_softmaxes(c.lean))
+        c.unfused = tuple(f"a softmax of rows is not fused: {each}" for each in missed)
 
 
 def _of_held(error: BadInputError, program: Program) -> BadInputError:
@@ -178,7 +182,7 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
         "divide the kernel into parts that run one after another, each computed by one image",
         _divide,
         needs=("lean", "held"),
-        leaves=("division",),
+        leaves=("division", "unfused"),
         text=lambda c: _division_text(c.division),
     ),
 )

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import TypeVar
 
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import score_scale
 from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.language.program_error import ProgramError
 from sw.softmax.running_softmax import SoftmaxFinder
 from sw.softmax.score_chain import Missed, both_orders, score_chain
 
-__all__ = ["RowSoftmax", "row_softmax_of"]
+__all__ = ["RowSoftmax", "missed_row_softmaxes", "row_softmax_of"]
 
 _Kind = TypeVar("_Kind", bound=ir.Node)
 
@@ -75,6 +79,29 @@ def row_softmax_of(
     return softmax if alone and inside.keys() <= here else None
 
 
+def missed_row_softmaxes(program: Program) -> Iterator[ProgramError]:
+    """Why exponentials of scores minus their maximum, between two products, are no softmax."""
+    finder = SoftmaxFinder(program)
+    for node in walk(program.nodes):
+        if isinstance(node, ir.Matmul | ir.Map):
+            match = _Match(finder, node)
+            try:
+                match.softmax(node)
+            except Missed as reason:
+                if match.scores is not None and _is_of_product(match.scores, finder):
+                    yield ProgramError("unserved", str(reason), reason.node.span)
+            except BadInputError:
+                continue
+
+
+def _is_of_product(value: ir.Value, finder: SoftmaxFinder) -> bool:
+    """Whether a product is among what element math makes a tile of."""
+    node = finder.maker(value)
+    if not isinstance(node, ir.Map | ir.Cast):
+        return isinstance(node, ir.Matmul)
+    return any(_is_of_product(each, finder) for each in node.values)
+
+
 class _Match:
     """A node compared with the last one of a softmax of whole rows.
 
@@ -87,6 +114,8 @@ class _Match:
     def __init__(self, finder: SoftmaxFinder, last: ir.Node) -> None:
         self._finder = finder
         self._last = last
+        #: What exponentials are of, before the maximum is taken away.
+        self.scores: ir.Value | None = None
         #: Results of the nodes that only it may use, with the last one.
         self.inside: list[ir.Value] = []
 
@@ -108,7 +137,7 @@ class _Match:
             sums = self._made(numerator, ir.Matmul)
             powers = self._rounded(self._factor(sums))
         exponential = self._made(powers, ir.Map, "exp", "exp2")
-        scores = self._above_maximum(exponential.operands[0])
+        scores = self.scores = self._above_maximum(exponential.operands[0])
         self._total(total, powers)
         chain = score_chain(scores, self._finder.makers, node)
         self._between(scores, chain.product)
@@ -171,7 +200,8 @@ class _Match:
         else:
             raise Missed(node or self._last, "A softmax of rows is divided by its sum")
         self.inside.append(node.result)
-        if summed != powers and self._rounded(summed) != powers:
+        rounded = isinstance(self._finder.maker(summed), ir.Cast)
+        if summed != powers and not (rounded and self._rounded(summed) == powers):
             raise Missed(node, "The sum must be that of the exponentials")
 
     def _is_ones(self, operand: ir.Operand) -> bool:

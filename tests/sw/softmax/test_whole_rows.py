@@ -9,11 +9,14 @@ from hw.numeric.formats import bf16
 from sim.kernels import summed
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
+from sw.compiler import compile_kernel
 from sw.ir.parse import parse_program
 from sw.ir.text import print_program
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
+from sw.passes.simplify import simplify
 from sw.softmax.online import online
+from sw.softmax.row_softmax import missed_row_softmaxes
 from tests.sw.softmax import spellings
 from tests.sw.softmax.test_online import answer, has_powers, tensors
 
@@ -100,8 +103,11 @@ NEAR_MISSES = {
 }
 
 
-def whole_rows(changes, **sizes):
-    """Trace of the program with lines replaced; P is stored to, or loaded, where it is named."""
+SIZES = {"M": 20, "S": 37, "D": 16, "E": 24}
+
+
+def kernel_of(changes):
+    """The kernel with lines replaced; P is stored to, or loaded, where it is named."""
     text = TEXT
     for old, new in changes.items():
         assert text.count(old) == 1, old
@@ -115,8 +121,12 @@ def whole_rows(changes, **sizes):
         signature = signature.replace(" ->", ", P[M, S] ->")
     space = {"tw": tw}
     exec(compile(text, "whole.py", "exec"), space)
-    kernel = tw.kernel(signature)(space["program"])
-    return kernel.trace(dtype=bf16, **({"M": 20, "S": 37, "D": 16, "E": 24} | sizes))
+    return tw.kernel(signature)(space["program"])
+
+
+def whole_rows(changes, **sizes):
+    """Trace of the program with lines replaced."""
+    return kernel_of(changes).trace(dtype=bf16, **(SIZES | sizes))
 
 
 @pytest.mark.few(5)
@@ -134,8 +144,30 @@ def test_whole_rows_have_the_bits_of_the_same_blocks(name, seed):
 
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_what_only_looks_like_it_keeps_its_form(name):
-    program = accumulate(check(whole_rows(NEAR_MISSES[name])))
+    program = accumulate(whole_rows(NEAR_MISSES[name]))
     assert online(program).nodes == program.nodes
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("soft caps", "Scores must be a product, times a number, with -inf where keys are hidden"),
+        ("another sum", "The sum must be that of the exponentials"),
+        ("no maximum", None),
+        ("powers are stored", None),
+    ],
+)
+def test_a_reason_is_given_for_what_looks_like_it(name, reason):
+    program = simplify(accumulate(check(whole_rows(NEAR_MISSES[name]))))
+    found = {each.message.split(": ", 1)[-1] for each in missed_row_softmaxes(program)}
+    assert found == ({reason} if reason else set())
+
+
+def test_a_note_says_why_rows_pass_through_memory():
+    kernel = kernel_of(NEAR_MISSES["soft caps"])
+    compiled = compile_kernel(kernel, named["small"], dims=SIZES, dtype=bf16)
+    assert len(compiled.parts) > 1
+    assert any("a softmax of rows is not fused: " in each for each in compiled.notes)
 
 
 def test_one_key_keeps_its_form():
