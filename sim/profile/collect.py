@@ -117,12 +117,6 @@ def profile_of(
     causes = _causes(compiled, kernels, units, cycles)
     kinds = {name: kind.name for name, kind in unit_kinds(job.problem.config).items()}
     edges, states = _joined(kernels, units)
-    # Ports read and write at once.
-    moved = max(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
-    needed = max(
-        sum(spec.bytes for spec in compiled.arrays if spec.output == written)
-        for written in (False, True)
-    )
     moves = moved_bytes(compiled)
     blocks = thinned([block for kernel in kernels for block in kernel.blocks])
     lines = SourceLines(compiled)
@@ -169,12 +163,21 @@ def profile_of(
         "findings": find(causes, kinds, cycles, _by_lanes(compiled)),
         "roofline": {
             "macs": compiled.macs,
-            "bytes": moved or needed,
+            "bytes": _bytes_one_way(compiled, report),
             "peak_macs": compiled.peak_macs_per_cycle,
             "peak_bytes": job.problem.config.peak_bytes_per_cycle,
         },
         "passes": [{"name": name, "text": text} for name, text in compiled.texts.items()],
     }
+
+
+def _bytes_one_way(compiled: Compiled, report: Mapping[str, Any]) -> int:
+    """Bytes read or written, whichever are more, as ports do both at once; or those needed."""
+    moved = max(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
+    return moved or max(
+        sum(spec.bytes for spec in compiled.arrays if spec.output == written)
+        for written in (False, True)
+    )
 
 
 def _predicted(job: Job, compiled: Compiled) -> tuple[list[_Kernel], int]:
