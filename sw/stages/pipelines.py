@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -93,12 +92,13 @@ def _candidates(
         return
     parts = [each.part for each in region.inputs.values()]
     vectors = any(each in parts for each in _VECTORS)
-    kinds = []
-    if region.whole or vectors:
-        kinds.append(_on_rows(region, arrays, config, in_order=in_order))
+    beside: Iterator[Pipeline | Unfit] = iter(())
     if not region.whole and (not vectors or _is_even(region, arrays)):
-        kinds.append(_in_blocks(region, arrays, config, in_order=in_order, alone=not vectors))
-    yield from heapq.merge(*kinds, key=_estimate) if in_order else itertools.chain(*kinds)
+        beside = _in_blocks(region, arrays, config, in_order=in_order, alone=not vectors)
+    if region.whole or vectors:
+        yield from _on_rows(region, arrays, config, in_order=in_order, beside=beside)
+    else:
+        yield from beside
 
 
 def _is_even(region: Region, arrays: tuple[ArraySpec, ...]) -> bool:
@@ -108,14 +108,15 @@ def _is_even(region: Region, arrays: tuple[ArraySpec, ...]) -> bool:
     return tiles and all(each.matrix == (region.rows, region.columns) for each in results)
 
 
-def _estimate(each: Pipeline | Unfit) -> float:
-    return each.cycles if isinstance(each, Pipeline) else 0
-
-
 def _on_rows(
-    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, *, in_order: bool
+    region: Region,
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    *,
+    in_order: bool,
+    beside: Iterator[Pipeline | Unfit],
 ) -> Iterator[Pipeline | Unfit]:
-    """Pipelines with rows on lanes."""
+    """Pipelines with rows on lanes, and others beside them."""
     phases = PHASES if region.whole else 1
     codes = _codes(region, config, 0, phases=phases)
     others = []
@@ -131,7 +132,9 @@ def _on_rows(
     if again := _taken_again(region, codes):
         yield _used_again(again)
     else:
-        yield from row_pipelines(region, codes, arrays, config, in_order=in_order, others=others)
+        yield from row_pipelines(
+            region, codes, arrays, config, in_order=in_order, others=others, beside=beside
+        )
 
 
 def _in_blocks(

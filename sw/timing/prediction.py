@@ -210,12 +210,11 @@ def _repeated(
     """Cycles of a kernel of several iterations, given those of one."""
     ends = {1: once}
     few = min(repeat, _FEW)
-    for count in (few - _PERIOD, few):
-        if count > 1:
-            several = iterated(program, count)
-            if several is None:
-                return once * repeat
-            ends[count] = round(_timed(several, latency, arguments).end) + END
+    for count in (few,) if repeat == few else (few - _PERIOD, few):
+        several = iterated(program, count)
+        if several is None:
+            return once * repeat
+        ends[count] = round(_timed(several, latency, arguments).end) + END
     if repeat == few:
         return ends[few]
     return ends[few] + round((repeat - few) * (ends[few] - ends[few - _PERIOD]) / _PERIOD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from hw.arch.agcu import AGCU_STREAMS
@@ -97,6 +97,7 @@ def row_pipelines(
     *,
     in_order: bool,
     others: Sequence[Reading] = (),
+    beside: Iterable[Pipeline | Unfit] = (),
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines for a region with rows on lanes, by their estimated cycles.
 
@@ -112,6 +113,9 @@ def row_pipelines(
         Whether the order matters: else each is yielded when it is found.
     others : sequence of Reading
         Other choices of the region and its lane programs.
+    beside : iterable of Pipeline or Unfit
+        Pipelines of another kind, of which the first that fits comes in its turn by the estimate,
+        and all others behind those with rows on lanes.
 
     Yields
     ------
@@ -126,6 +130,7 @@ def row_pipelines(
                 yield each if isinstance(each, Unfit) else _frame(each, arrays, config).pipeline()
             except Unfit as problem:
                 yield problem
+        yield from beside
         return
     problems: dict[int, Unfit] = {}
     groups: list[_Group] = []
@@ -155,8 +160,26 @@ def row_pipelines(
     if again and not any(group() for *_, group in sorted(once, key=lambda each: each[:2])):
         groups += again
     groups += once
+    unfit, first, rest = _first_of(beside)
+    if first is not None:
+        groups.append((first.cycles, -1, lambda: [(first.cycles, -1, first)]))
     yield from BestFirst(groups)
+    yield from rest
+    yield from unfit
     yield from (problems[each] for each in sorted(problems, key=lambda each: each % count))
+
+
+def _first_of(
+    pipelines: Iterable[Pipeline | Unfit],
+) -> tuple[list[Unfit], Pipeline | None, Iterator[Pipeline | Unfit]]:
+    """What does not fit before the first pipeline, that, and all behind it."""
+    problems: list[Unfit] = []
+    rest = iter(pipelines)
+    for each in rest:
+        if not isinstance(each, Unfit):
+            return problems, each, rest
+        problems.append(each)
+    return problems, None, rest
 
 
 def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> list[_Choice | Unfit]:
