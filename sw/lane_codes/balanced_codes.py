@@ -29,15 +29,15 @@ def balanced_codes(
         Values that are stored.
     config : ChipConfig
     """
-    pcus, limits = config.pcu_count, (math.inf, math.inf)
+    chains, pcus = _chains(codes, outputs), config.pcu_count
+    limits = dict.fromkeys((False, True), math.inf)
     if len(codes) > pcus:
         # Parts of as many programs as there are PCUs, and one of the others.
         whole, rest = divmod(len(codes), pcus)
-        in_parts = _cycles_in_parts(codes, outputs, config)
-        limits = in_parts, whole + (1 / (pcus // rest) if rest else 0)
-    found = [
-        each for each in _chains(codes, outputs) if _cycles(each, config) <= limits[len(each) > 1]
-    ]
+        limits[False] = whole + (1 / (pcus // rest) if rest else 0)
+        if any(len(each) == 1 for each in chains):
+            limits[True] = _cycles_in_parts(codes, outputs, config)
+    found = [each for each in chains if _cycles(each, config) <= limits[len(each) == 1]]
     # One that does not fit says why.
     return sorted(found, key=lambda each: _cycles(each, config)) or [tuple(codes)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -117,24 +118,37 @@ def _on_rows(
     beside: Iterator[Pipeline | Unfit],
 ) -> Iterator[Pipeline | Unfit]:
     """Pipelines with rows on lanes, and others beside them."""
-    phases = PHASES if region.whole else 1
-    codes = _codes(region, config, 0, phases=phases)
+    codes = _codes(region, config, 0, phases=PHASES if region.whole else 1)
+    if again := _taken_again(region, codes):
+        yield _used_again(again)
+        return
+    build = functools.partial(row_pipelines, arrays=arrays, config=config, in_order=in_order)
+    if in_order:
+        yield from build(
+            region, codes, others=_other_readings(region, codes, config), beside=beside
+        )
+        return
+    # Most regions have one of the first reading.
+    yield from build(region, codes)
+    yield from beside
+    for each in _other_readings(region, codes, config):
+        yield from build(each.region, each.codes)
+
+
+def _other_readings(
+    region: Region, codes: tuple[LaneCode, ...], config: ChipConfig
+) -> list[Reading]:
+    """Other ways to read a region with rows on lanes than by its lane programs."""
     others = []
     if region.reduces and (wide := _widened(region, codes, config)):
         others = [Reading(*wide, again=True)]
     if sum(each.part is Part.ROW for each in region.inputs.values()) > 1:
-        pairs = _codes(region, config, 0, phases=phases, pairs=True)
+        pairs = _codes(region, config, 0, phases=PHASES if region.whole else 1, pairs=True)
         others += [Reading(region, pairs)] if pairs != codes else []
     others += [Reading(region, each) for each in _kept_codes(region, config)]
     late = sent_late(codes[0])
     others += [Reading(region, (late, *codes[1:]))] if late else []
-    others += _joined_readings([Reading(region, codes), *others])
-    if again := _taken_again(region, codes):
-        yield _used_again(again)
-    else:
-        yield from row_pipelines(
-            region, codes, arrays, config, in_order=in_order, others=others, beside=beside
-        )
+    return others + _joined_readings([Reading(region, codes), *others])
 
 
 def _in_blocks(
