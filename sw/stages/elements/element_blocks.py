@@ -23,7 +23,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.prologue.lane_chains import packet_elements
 from sw.stages.grids import Grid
 from sw.stages.region import Part, Region, Source
-from sw.stages.stage_graph import boxes_of
+from sw.stages.stage_graph import argument_of, boxes_of
 from sw.timing.prediction import LATENCY
 
 __all__ = ["SLOTS", "ElementBlocks", "block_cycles", "element_blocks", "least_cycles"]
@@ -91,14 +91,19 @@ class ElementBlocks:
             return self.rows, self.columns * self.lines
         return self.rows * self.lines, self.columns
 
+    def is_single(self, source: Source) -> bool:
+        """Whether an input is one element, for all rows."""
+        return source.part is Part.COLUMN and argument_of(self.arrays, source.tensor)[1].pitch == 0
+
+    def loop(self, line: int, axis: int, dimension: int) -> BoxLoop:
+        """Loop over the blocks of a line, down for axis 0 and across for 1, in a dimension."""
+        count = self.counts(line)[axis]
+        return BoxLoop(count, dimension, self.steps()[axis] if count > 1 else 0)
+
     def boxes(self, line: int, tensor: str) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
         """Descriptor and launch argument of a line's blocks, and the loops over them."""
         box = boxes_of(self.arrays, tensor, (self.columns, self.rows), *self.place(line))
-        down, across = (
-            (count, step if count > 1 else 0)
-            for count, step in zip(self.counts(line), self.steps(), strict=True)
-        )
-        return box, [BoxLoop(down[0], 1, down[1]), BoxLoop(across[0], 0, across[1])]
+        return box, [self.loop(line, 0, 1), self.loop(line, 1, 0)]
 
 
 def element_blocks(
@@ -273,12 +278,13 @@ def least_cycles(
 
 
 def _loaded(blocks: ElementBlocks, source: Source, config: ChipConfig, least: float) -> float:
-    """Cycles to load what an input has for a row of a block."""
-    if source.part is Part.ROW:
-        return _row(blocks, source.tensor, config, least) / blocks.rows
-    if source.part is Part.COLUMN:
-        vector = config.width_bits // source.type.format.bits
-        return vector / blocks.across
+    """Cycles to load what an input has for a row of a block; of one element there is nothing."""
+    match source.part:
+        case Part.ROW:
+            return _row(blocks, source.tensor, config, least) / blocks.rows
+        case Part.COLUMN:
+            copies = config.width_bits // source.type.format.bits
+            return 0 if blocks.is_single(source) else copies * max(1, least) / blocks.across
     return _row(blocks, source.tensor, config, least)
 
 

@@ -15,7 +15,6 @@ from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import Access, Level
-from sw.array_spec import ArraySpec
 from sw.passes.field_limits import require_count
 from sw.stages.elements.element_blocks import SLOTS, ElementBlocks
 from sw.stages.region import Part, Source
@@ -24,8 +23,8 @@ from sw.stages.walk_loops import loop
 
 __all__ = ["ElementInput"]
 
-#: Part of a PMU that a vector along the columns may take, to be loaded once.
-_KEPT = 4
+#: Part of a PMU that a vector along the columns may take, to be loaded once: a quarter.
+_SHARE = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ class ElementInput:
     @property
     def slots(self) -> tuple[int, int]:
         """Least slots of its buffer, and those that it can use."""
-        if self._is_kept:
+        if self._is_loaded_once:
             across = self.blocks.counts(0)[1]
             return across, across
         return 1, 1 if self._is_single else SLOTS
@@ -76,7 +75,7 @@ class ElementInput:
     def common(self) -> bool:
         """Whether all lines take the same boxes."""
         if self.source.part is Part.ROW:
-            return self._is_kept and not self.blocks.by_columns
+            return self._is_loaded_once and not self.blocks.by_columns
         return self.source.part is Part.COLUMN and (self._is_single or self.blocks.by_columns)
 
     def write(self, line: int) -> Walk:
@@ -85,7 +84,7 @@ class ElementInput:
         once = LoopProgram()
         vector, vectors = self.vector, self.slot // self.vector
         if self.source.part is not Part.COLUMN:
-            launches = once if self._is_kept else down
+            launches = once if self._is_loaded_once else down
             return Walk((loop(vectors, vector),), launches=launches, windows=across)
         copies = (loop(self.slot // vector**2, vector**2), loop(vector, 1))
         launches = once if self._is_single else down
@@ -99,7 +98,7 @@ class ElementInput:
         match self.source.part:
             case Part.ROW:
                 walk = self._walk(0, vector)
-                if self._is_kept:
+                if self._is_loaded_once:
                     return dataclasses.replace(walk, repeats=down, slots=across)
             case Part.COLUMN:
                 walk = self._walk(0 if self._is_single else vector**2, 0)
@@ -114,19 +113,15 @@ class ElementInput:
     def boxes(self, line: int) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
         """Descriptor and launch argument of a line's boxes, and the loops over them."""
         blocks, tensor = self.blocks, self.source.tensor
-        (row, column), counts = blocks.place(line), blocks.counts(line)
-        down, across = (
-            (count, step if count > 1 else 0)
-            for count, step in zip(counts, blocks.steps(), strict=True)
-        )
+        row, column = blocks.place(line)
         match self.source.part:
             case Part.ROW:
                 box = boxes_of(blocks.arrays, tensor, (blocks.columns, 1), 0, column)
-                again = BoxLoop(1 if self._is_kept else down[0])
-                return box, [again, BoxLoop(across[0], 0, across[1])]
+                again = BoxLoop(1 if self._is_loaded_once else blocks.counts(line)[0])
+                return box, [again, blocks.loop(line, 1, 0)]
             case Part.COLUMN:
-                loops = [] if self._is_single else [BoxLoop(down[0], 2, down[1])]
-                return self._copies(row), [*loops, BoxLoop(1)]
+                loop_down = BoxLoop(1) if self._is_single else blocks.loop(line, 0, 2)
+                return self._copies(row), [loop_down]
         return blocks.boxes(line, tensor)
 
     def _copies(self, row: int) -> tuple[Descriptor, int]:
@@ -143,23 +138,19 @@ class ElementInput:
         return descriptor, number
 
     @property
-    def _is_kept(self) -> bool:
+    def _is_loaded_once(self) -> bool:
         """Whether a vector along the columns is loaded once, all of a line's part of it."""
         if self.source.part is not Part.ROW:
             return False
         across = self.blocks.counts(0)[1]
-        room = self.config.pmu.capacity_bytes // _KEPT
+        room = self.config.pmu.capacity_bytes // _SHARE
         fits = across * self.slot * self.source.type.format.bits // 8 <= room
         lines = 1 if self.blocks.by_columns else self.blocks.lines
         return fits and across <= min(self.config.pmu.slots, MAX_CREDITS // lines)
 
     @property
     def _is_single(self) -> bool:
-        """Whether it is one element, for all rows."""
-        if self.source.part is not Part.COLUMN:
-            return False
-        array: ArraySpec = argument_of(self.blocks.arrays, self.source.tensor)[1]
-        return array.pitch == 0
+        return self.blocks.is_single(self.source)
 
     def _walk(self, row: int, chunk: int) -> Walk:
         """Walk over the vectors of a block, of which it has so many elements for each step.
