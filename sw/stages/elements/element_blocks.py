@@ -141,6 +141,9 @@ def element_blocks(
         packets = [max(vector, strip * config.pcu.lanes // part) for part in (1, 2)]
     bytes_each = max(form.bits // 8 for code in codes for form in code.formats.values())
     most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
+    # A line begins at a multiple of the alignment, in a tensor of any format.
+    least = min(each.format.bits // 8 for each in arrays if each.name in tensors)
+    aligned = max(1, BASE_ALIGNMENT // least)
     # Blocks of another width have all of it, so lines pass memory in its order.
     choices = [
         each
@@ -149,6 +152,7 @@ def element_blocks(
         for each in _cut(matrix, vector, packet, lines, copies, most)
         if matrix[0] is arrays or each.across == 1
         if not beside or not (each.columns % packet and packet % each.columns)
+        if not each.by_columns or each.lines == 1 or not each.columns % aligned
     ]
     cycles = [block_cycles(each, region, codes, config, copies, _SLOW) for each in choices]
     limit = _SLOWER * min(cycles)

@@ -106,3 +106,10 @@ def test_vectors_in_blocks_on_the_rtl(kernel, seed, heavy):
     draw = np.random.default_rng(seed)
     sides = int(draw.integers(3, 24)), int(draw.integers(500, 2000))
     require_predicted(kernel, "small", sides, bf16, seed)
+
+
+def test_lines_begin_at_whole_beats_of_memory():
+    """Vectors of 64 bits are half as long as the alignment of an address."""
+    chip = ChipConfig(rows=5, columns=5, width_bits=64, agcu=AgcuConfig(count=2))
+    for kernel, sides in ((affine, (3, 99)), (biased_gelu, (11, 355))):
+        verify(kernel, chip, sides)
