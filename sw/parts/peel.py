@@ -141,9 +141,8 @@ class _Slice:
         step, pitch = self.strides[loop.index], spec.pitch
         if len(dims) != 2 or spec.segments is not None:
             return None
-        if (step * loop.extent if between else step) != (
-            pitch if between else pitch * dims[0].size
-        ):
+        behind, inside = step == pitch * dims[0].size, step * loop.extent == pitch
+        if not (inside if between else behind):
             return None
         rows = Dim(dims[0].name, dims[0].size * loop.extent)
         kind = dataclasses.replace(self.tensor.type, dims=(rows, dims[1]))
