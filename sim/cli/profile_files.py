@@ -30,7 +30,7 @@ def add_profile(group: argparse._ArgumentGroup) -> None:
 
 
 def wants_profile(args: argparse.Namespace) -> bool:
-    """Whether a file is asked for."""
+    """Whether the options name a file to write."""
     return bool(args.profile or args.trace)
 
 
@@ -65,7 +65,7 @@ def write_profile(
     answers: Sequence[Answer],
     message: str = "",
 ) -> None:
-    """Write the files that are asked for, also of a launch that did not end well.
+    """Write the files that the options name, also of a launch that did not end well.
 
     Parameters
     ----------

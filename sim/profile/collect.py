@@ -172,7 +172,10 @@ def profile_of(
 
 
 def _bytes_one_way(compiled: Compiled, report: Mapping[str, Any]) -> int:
-    """Bytes read or written, whichever are more, as ports do both at once; or those needed."""
+    """Bytes of the ports' busier direction; without counts those of the tensors.
+
+    Ports read and write at once.
+    """
     moved = max(report.get(name) or 0 for name in ("dram_bytes_read", "dram_bytes_written"))
     return moved or max(
         sum(spec.bytes for spec in compiled.arrays if spec.output == written)

@@ -160,9 +160,10 @@ def _work(
         others = f"no other PCU is busy for longer, but {port} moves data in "
         others += f"{_percent(_busy(causes[port]) / cycles)}"
     side = "lanes" if busiest in by_lanes else "cells"
-    near = "It is near its bound: only" if _is_bound(causes[busiest], cycles) else "It takes"
-    helps = "help" if _is_bound(causes[busiest], cycles) else "to shorten its work"
-    return f"the {side} of {busiest} work; {others}", f"{near} {_SHORTENED[side]} {helps}"
+    advice = f"It takes {_SHORTENED[side]} to shorten its work"
+    if _is_bound(causes[busiest], cycles):
+        advice = f"It is near its bound: only {_SHORTENED[side]} help"
+    return f"the {side} of {busiest} work; {others}", advice
 
 
 def _before_work(finding: Mapping[str, Any], busy: int) -> int:
@@ -175,7 +176,7 @@ def _before_work(finding: Mapping[str, Any], busy: int) -> int:
 
 
 def _by_kind(totals: Mapping[Cause, float]) -> dict[str, dict[str, float]]:
-    """Cycles by who holds, largest first, of each kind of cause that is told."""
+    """Cycles of each kind of cause that has a text, by the unit that holds, largest first."""
     found: dict[str, dict[str, float]] = collections.defaultdict(dict)
     for cause, count in sorted(totals.items(), key=lambda each: -each[1]):
         if cause.kind in _TEXTS:

@@ -1,4 +1,4 @@
-"""What every unit did in each interval of a kernel, from samples of RTL or from predicted moves."""
+"""States of every unit in each interval of a kernel, from samples of RTL or predicted moves."""
 
 from __future__ import annotations
 

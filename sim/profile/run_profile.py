@@ -48,7 +48,7 @@ class Profile:
 
     @property
     def findings(self) -> list[str]:
-        """What held the run up, in sentences: what to remove first comes first."""
+        """Findings about the run in sentences, in the order in which to remove what holds it up."""
         return [each["text"] for each in self._data["findings"]]
 
     def html(self) -> str:

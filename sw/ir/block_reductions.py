@@ -24,7 +24,7 @@ def stored_block_reductions(program: Program) -> Iterator[tuple[Reduce, str]]:
 def _stored(
     nodes: Iterable[Node], reduced: dict[str, dict[str, Reduce]], loops: frozenset[str]
 ) -> Iterator[tuple[Reduce, str]]:
-    """Those of nodes inside some loops.
+    """Stored reductions along blocks among the nodes in some loops.
 
     ``reduced`` has the reductions along blocks of which a value is made, by the loop's index. What
     a loop carries has those of its start, and what it leaves has none along its own blocks.

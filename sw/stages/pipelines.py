@@ -129,8 +129,7 @@ def _on_rows(
         )
         return
     # Most regions have one of the first reading.
-    yield from build(region, codes)
-    yield from beside
+    yield from build(region, codes, beside=beside)
     for each in _other_readings(region, codes, config):
         yield from build(each.region, each.codes)
 

@@ -6,17 +6,34 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.config import PmuConfig, named
+from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig, named
 from sim.operands import random_operand
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.compiler import compile_kernel
 from sw.ir.types import Role
 
-__all__ = ["LITTLE", "compiled_of", "operand", "require_predicted", "side", "summary", "verify"]
+__all__ = [
+    "CHIPS",
+    "LITTLE",
+    "compiled_of",
+    "operand",
+    "require_predicted",
+    "side",
+    "summary",
+    "verify",
+]
 
 #: A chip whose rows pass in pieces from 129 columns on.
 LITTLE = dataclasses.replace(named["small"], pmu=PmuConfig(capacity_bytes=4096))
+#: Chips of few and many PCUs, small PMUs, and one AGCU for wide vectors.
+CHIPS = {
+    "tiny": named["tiny"],
+    "small": named["small"],
+    "large": named["large"],
+    "little": LITTLE,
+    "wide": ChipConfig(rows=6, columns=6, width_bits=512, token_tracks=3, agcu=AgcuConfig(count=1)),
+}
 
 
 def operand(draw, shape, dtype):

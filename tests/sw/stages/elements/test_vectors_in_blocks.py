@@ -6,7 +6,7 @@ import pytest
 import tilewright as tw
 from hw.arch.config import AgcuConfig, ChipConfig, named
 from hw.numeric.formats import bf16, fp32
-from tests.sw.stages.region_runs import LITTLE, compiled_of, require_predicted, side, verify
+from tests.sw.stages.region_runs import CHIPS, compiled_of, require_predicted, side, verify
 
 
 @tw.kernel("X[M, N], b[N] -> Y[M, N]")
@@ -46,13 +46,6 @@ def dequantized(Q, s, Y):
 
 
 KERNELS = [biased_gelu, affine, scaled_rows, of_each_kind, dequantized]
-CHIPS = {
-    "tiny": named["tiny"],
-    "small": named["small"],
-    "large": named["large"],
-    "little": LITTLE,
-    "wide": ChipConfig(rows=6, columns=6, width_bits=512, token_tracks=3, agcu=AgcuConfig(count=1)),
-}
 
 
 def in_blocks(compiled):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.config import AgcuConfig, ChipConfig, named
+from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from sim.run.job import Problem
-from tests.sw.stages.region_runs import LITTLE, compiled_of, require_predicted, side, verify
+from tests.sw.stages.region_runs import CHIPS, compiled_of, require_predicted, side, verify
 
 
 @tw.kernel("X[M, N], m[M, 1]: fp32, r[M, 1]: fp32 -> Y[M, N]")
@@ -45,13 +45,6 @@ def masked_softmax(X, n, Y):
 
 
 KERNELS = [normalized, scaled_sum, whitened, masked_softmax]
-CHIPS = {
-    "tiny": named["tiny"],
-    "small": named["small"],
-    "large": named["large"],
-    "little": LITTLE,
-    "wide": ChipConfig(rows=6, columns=6, width_bits=512, token_tracks=3, agcu=AgcuConfig(count=1)),
-}
 
 
 @pytest.mark.few(5)
