@@ -1,16 +1,17 @@
-"""Points whose rows follow one another: their blocks of rows are those of one longer loop."""
+"""Points whose rows are those of one longer loop, of which all tensors have a row for each."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, TypeGuard
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, size_symbol
-from sw.ir.rewrite import rebuild, walk
-from sw.ir.types import TileType, View
+from sw.ir.infer import RuleError, infer
+from sw.ir.rewrite import map_operands, rebuild, walk
+from sw.ir.types import Entry, Tensor, TileType, View
 
-__all__ = ["joined_rows", "row_loop"]
+__all__ = ["cut_tensors", "joined_rows", "row_loop"]
 
 #: Nodes that compute each row of a tile from the same row of others, and of whole other tiles.
 _BY_ROWS = (ir.Load, ir.Store, ir.Cast, ir.Full, ir.Map, ir.Powers, ir.Rescale, ir.Loop)
@@ -28,29 +29,47 @@ def row_loop(nodes: tuple[ir.Node, ...]) -> ir.Loop | None:
     return loop if alike else None
 
 
-def joined_rows(loop: ir.Loop, points: int, tensors: Collection[str]) -> ir.Loop | None:
-    """A loop over blocks of rows, of the rows of all points.
+def cut_tensors(loop: ir.Loop) -> frozenset[str]:
+    """Tensors of which the loop over blocks of rows loads or stores a block of rows."""
+    views = (node.view for node in walk(loop.body) if isinstance(node, ir.Load | ir.Store))
+    index = Affine.of(loop.index)
+    return frozenset(each.tensor for each in views if each.entries[0].start == index)
+
+
+def joined_rows(
+    nodes: tuple[ir.Node, ...], loop: ir.Loop, points: int, tensors: Mapping[str, Tensor]
+) -> tuple[ir.Node, ...] | None:
+    """Nodes with one loop over blocks of rows, of the rows of all points.
 
     Parameters
     ----------
+    nodes : tuple of Node
     loop : Loop
-        Of `row_loop`.
+        Of `row_loop` of these nodes.
     points : int
         Number of points.
-    tensors : collection of str
-        Tensors whose rows follow one another; all others are the same at each point.
+    tensors : mapping of str to Tensor
+        Those that have a row for each row of all points, with as many rows. Of one that the loop
+        does not cut, each point has one row, which becomes a block of equal rows.
 
     Returns
     -------
-    Loop or None
-        None if the loop cuts another tensor, or one of these in another way.
+    tuple of Node or None
+        None if the loop cuts another tensor, or takes one of these in another way.
     """
-    index = Affine.of(loop.index)
-    for node in walk(loop.body):
-        if isinstance(node, ir.Load | ir.Store):
-            of_rows = node.view.entries[0].start == index
-            if of_rows != (node.view.tensor in tensors):
-                return None
+    index, cut = Affine.of(loop.index), cut_tensors(loop)
+    views = [node.view for node in walk(nodes) if isinstance(node, ir.Load | ir.Store)]
+    stored = {node.view.tensor for node in walk(nodes) if isinstance(node, ir.Store)}
+    if (cut | stored) - tensors.keys() or any(
+        each.tensor in cut and each.entries[0].start != index for each in views
+    ):
+        return None
+    single = tensors.keys() - cut
+    if single:
+        wider = _with_rows(nodes, loop, single, tensors)
+        if wider is None:
+            return None
+        nodes, loop = wider
     before = loop.extent * (points - 1)
 
     def change(item: Any) -> Any:
@@ -61,8 +80,63 @@ def joined_rows(loop: ir.Loop, points: int, tensors: Collection[str]) -> ir.Loop
             )
         return item
 
-    longer: ir.Loop = rebuild(loop, change)
-    return longer.replace(extent=loop.extent * points)
+    longer: ir.Loop = rebuild(loop, change).replace(extent=loop.extent * points)
+    return tuple(longer if each is loop else each for each in nodes)
+
+
+def _with_rows(
+    nodes: tuple[ir.Node, ...],
+    loop: ir.Loop,
+    single: Collection[str],
+    tensors: Mapping[str, Tensor],
+) -> tuple[tuple[ir.Node, ...], ir.Loop] | None:
+    """Nodes whose loop loads blocks of rows of tensors of one row, and that loop."""
+    index = Affine.of(loop.index)
+    views = [node.view for node in walk(loop.body) if isinstance(node, ir.Load | ir.Store)]
+    block = next(each.entries[0].axis for each in views if each.entries[0].start == index)
+    changed: dict[str, ir.Value] = {}
+
+    def now(operand: ir.Operand) -> ir.Operand:
+        return changed.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
+
+    def is_single(node: ir.Node) -> TypeGuard[ir.Load]:
+        return isinstance(node, ir.Load) and node.view.tensor in single
+
+    def is_changed(node: ir.Node) -> bool:
+        return is_single(node) or any(each.name in changed for each in node.values)
+
+    def wider(node: ir.Node) -> ir.Node:
+        if isinstance(node, ir.Loop) and not node.carries:
+            return node.replace(nodes=tuple(wider(each) for each in node.body))
+        if is_single(node):
+            view = View(node.view.tensor, (Entry(index, block), node.view.entries[-1]))
+            node = node.replace(view=view)
+        elif not any(is_changed(each) for each in walk((node,))):
+            return node
+        elif not _keeps_rows(node):
+            raise RuleError("operation", f"`{node.kind}` is not of each row")
+        node = map_operands(node, now)
+        results = tuple(
+            ir.Value(each.name, kind)
+            for each, kind in zip(node.results, infer(node, tensors), strict=True)
+        )
+        changed.update((each.name, each) for each in results if each not in node.results)
+        return node.replace(results=results)
+
+    before = [each for each in nodes if is_single(each)]
+    try:
+        wide = loop.replace(nodes=tuple(wider(each) for each in (*before, *loop.body)))
+    except RuleError:
+        return None
+    rest = (each for each in nodes if not any(each is other for other in before))
+    return tuple(wide if each is loop else each for each in rest), wide
+
+
+def _keeps_rows(node: ir.Node) -> bool:
+    """Whether a node computes each row of a block of equal rows as it does their one row."""
+    if isinstance(node, ir.Reduce):
+        return node.axis == 1
+    return isinstance(node, ir.Cast | ir.Map | ir.Store)
 
 
 def _by_rows(node: ir.Node, loop: ir.Loop) -> bool:
@@ -75,6 +149,8 @@ def _by_rows(node: ir.Node, loop: ir.Loop) -> bool:
         return not (cut[0] and node.ta) and not cut[1]
     if isinstance(node, ir.Reduce):
         return node.axis == 1 or not cut[0]
+    if isinstance(node, ir.Iota):
+        return node.axis == 1 and loop.index not in node.start.symbols
     if isinstance(node, ir.Load | ir.Store):
         return _of_rows_alone(node.view, loop)
     if isinstance(node, ir.Loop) and node.until is not None:

@@ -20,7 +20,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
-from sw.parts.joined_rows import joined_rows, row_loop
+from sw.parts.joined_rows import cut_tensors, joined_rows, row_loop
 from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
@@ -42,10 +42,11 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
     Returns
     -------
     tuple of Part
-        The rows of all points of the innermost loop as those of one iteration, if they follow one
-        another; then each point by itself. Empty if loops over points are side by side or carry
-        tiles that are no sum of one product; if a slice is no matrix or vector with adjacent
-        elements in a row, or begins at no multiple of `BASE_ALIGNMENT`.
+        The rows of all points as those of one iteration, then those of ever fewer loops over
+        points, from the innermost one on, where all tensors have them; last each point by itself.
+        Empty if loops over points are side by side or carry tiles that are no sum of one product;
+        if a slice is no matrix or vector with adjacent elements in a row, or begins at no multiple
+        of `BASE_ALIGNMENT`.
     """
     points: list[ir.Loop] = []
     joined: dict[str, JoinedLoad] = {}
@@ -55,12 +56,13 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
         nodes = slices.block(nodes)
     except _NoSliceError:
         return ()
-    each_point = _part(program, nodes, slices.made, points)
-    together = slices.of_all_points(nodes, points)
-    if together is None:
-        return (each_point,)
-    longer, made = together
-    return _part(program, longer, made, points[:-1]), each_point
+    made: Sequence[_Slice] = slices.made
+    parts = [_part(program, nodes, made, points)]
+    while points and (longer := _of_all_points(nodes, points[-1], made)) is not None:
+        nodes, made = longer
+        points.pop()
+        parts.append(_part(program, nodes, made, points))
+    return tuple(reversed(parts))
 
 
 def _part(
@@ -128,28 +130,58 @@ class _Slice:
     tensor: Tensor
     spec: ArraySpec
 
-    def of_points(self, loop: ir.Loop, *, between: bool) -> _Slice | None:
-        """The slice with the rows of all iterations of a loop, if they follow one another.
+    def of_points(self, loop: ir.Loop, rows: int, *, cut: bool, between: bool) -> _Slice | None:
+        """The slice with a row for each row of all iterations of a loop.
 
         Parameters
         ----------
         loop : Loop
+        rows : int
+            Rows of an iteration.
+        cut : bool
+            Whether the slice has as many; else all rows of an iteration are its only one.
         between : bool
             Whether the rows of an iteration lie between those of the others, not behind them.
+
+        Returns
+        -------
+        _Slice or None
+            None if a result would lie in segments.
         """
-        dims, spec = self.tensor.type.dims, self.spec
-        step, pitch = self.strides[loop.index], spec.pitch
-        if len(dims) != 2 or spec.segments is not None:
+        *before, columns = self.tensor.type.dims
+        sizes = [each.size for each in before]
+        if sizes != ([rows] if cut else [1] * len(before)):
             return None
-        behind, inside = step == pitch * dims[0].size, step * loop.extent == pitch
-        if not (inside if between else behind):
+        spec = self.spec
+        levels = [(rows, spec.pitch if cut else 0)]
+        if spec.segments is not None:
+            if spec.segments.axis:
+                return None
+            levels = [*spec.segments.loops, (rows // spec.segments.count, spec.pitch)]
+        point = loop.extent, self.strides[loop.index]
+        *outer, (_, pitch) = _merged([*levels, point] if between else [point, *levels])
+        if outer and spec.output:
             return None
-        rows = Dim(dims[0].name, dims[0].size * loop.extent)
-        kind = dataclasses.replace(self.tensor.type, dims=(rows, dims[1]))
-        spec = dataclasses.replace(spec, shape=kind.shape)
-        if between:
-            spec = dataclasses.replace(spec, row_pitch=step if step != spec.row_bytes else None)
+        name = before[0].name if cut else loop.index
+        dims = Dim(name, rows * loop.extent), columns
+        kind = dataclasses.replace(self.tensor.type, dims=dims)
+        segments = Segments(0, tuple(outer)) if outer else None
+        spec = dataclasses.replace(spec, shape=kind.shape, row_pitch=None, segments=segments)
+        if pitch != spec.pitch:
+            spec = dataclasses.replace(spec, row_pitch=pitch)
         return dataclasses.replace(self, tensor=Tensor(self.tensor.name, kind), spec=spec)
+
+
+def _merged(levels: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Loops over rows, counts and bytes, with those joined of which the inner one goes on."""
+    found: list[tuple[int, int]] = []
+    for count, stride in levels:
+        if found and count == 1:
+            continue
+        if found and (found[-1][0] == 1 or found[-1][1] == count * stride):
+            count *= found.pop()[0]
+        found.append((count, stride))
+    return found
 
 
 class _Slices:
@@ -171,30 +203,6 @@ class _Slices:
     def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
         """The nodes with views of the slices."""
         return tuple(self._node(node) for node in nodes)
-
-    def of_all_points(
-        self, nodes: tuple[ir.Node, ...], points: Sequence[ir.Loop]
-    ) -> tuple[tuple[ir.Node, ...], list[_Slice]] | None:
-        """Nodes and slices for the rows of all points of the innermost loop, if they follow."""
-        loop = row_loop(nodes) if points else None
-        if loop is None:
-            return None
-        last = points[-1]
-        moved = {each.tensor.name for each in self.made if each.strides[last.index]}
-        if any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes):
-            return None
-        longer = joined_rows(loop, last.extent, moved)
-        if longer is None:
-            return None
-        for between in (False, True):
-            made = [
-                each.of_points(last, between=between) if each.tensor.name in moved else each
-                for each in self.made
-            ]
-            whole = [each for each in made if each is not None]
-            if len(whole) == len(made):
-                return tuple(longer if each is loop else each for each in nodes), whole
-        return None
 
     def _node(self, node: ir.Node) -> ir.Node:
         if isinstance(node, ir.Loop):
@@ -281,6 +289,41 @@ class _Slices:
         spec = dataclasses.replace(spec, segments=segments)
         self.made.append(_Slice(tensor.name, offset, strides, Tensor(name, kind), spec))
         return name
+
+
+def _of_all_points(
+    nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[_Slice]
+) -> tuple[tuple[ir.Node, ...], list[_Slice]] | None:
+    """Nodes and slices with a row for each row of all points of the innermost loop over them."""
+    loop = row_loop(nodes)
+    if loop is None:
+        return None
+    cut = cut_tensors(loop)
+    own = cut | {each.tensor.name for each in slices if each.strides[points.index]}
+    choices = []
+    for between in (False, True):
+        made = [
+            each.of_points(points, loop.extent, cut=each.tensor.name in cut, between=between)
+            if each.tensor.name in own
+            else each
+            for each in slices
+        ]
+        whole = [each for each in made if each is not None]
+        if len(whole) == len(made):
+            choices.append(whole)
+    if not choices:
+        return None
+    whole = min(choices, key=_segmented)
+    if _segmented(whole) and any(isinstance(each, ir.Matmul) for each in walk(nodes)):
+        return None
+    tensors = {each.tensor.name: each.tensor for each in whole if each.tensor.name in own}
+    longer = joined_rows(nodes, loop, points.extent, tensors)
+    return None if longer is None else (longer, whole)
+
+
+def _segmented(slices: Sequence[_Slice]) -> int:
+    """How many slices lie in segments of rows."""
+    return sum(each.spec.segments is not None and each.spec.segments.axis == 0 for each in slices)
 
 
 def _is_block(axis: Axis, loop: ir.Loop) -> bool:

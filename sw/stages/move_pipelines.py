@@ -16,11 +16,14 @@ from sw.passes.field_limits import Unfit, require_count
 from sw.stages.grids import on_lines
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Part, Region
-from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.segmented_rows import are_in_segments, in_segments
+from sw.stages.stage_graph import Hold, Socket, Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 
 __all__ = ["move_pipelines", "moves"]
 
+#: Blocks of a line, so that loads and stores overlap, and least elements of one.
+_BLOCKS, _LEAST_BLOCK = 16, 1024
 #: Operations between load and store, by the part of the region that is loaded.
 _MOVES: Mapping[Part, tuple[type[ir.Node], ...]] = {
     Part.BLOCK: (ir.Buffer,),
@@ -74,7 +77,10 @@ def _copy(
     vector, element = parts.vector(form), form.bits // 8
     wide = min(MAX_BOX, ceil_div(region.columns, vector) * vector)
     room = config.pmu.capacity_bytes // 4 // (wide * element)
-    high = max(1, min(MAX_BOX, ceil_div(region.rows, lines), room))
+    share = max(ceil_div(_LEAST_BLOCK, wide), ceil_div(region.rows, lines * _BLOCKS))
+    high = max(1, min(MAX_BOX, ceil_div(region.rows, lines), room, share))
+    _, place = argument_of(arrays, source.tensor)
+    high = next(each for each in range(high, 0, -1) if are_in_segments(place, each))
     down, across = ceil_div(region.rows, high), ceil_div(region.columns, wide)
     require_count("blocks of rows", down)
     require_count("blocks of columns", across)
@@ -95,8 +101,8 @@ def _copy(
             BoxLoop(across, 0, wide if across > 1 else 0),
         ]
         box, row = (wide, high), line * high
-        tensor = boxes_of(arrays, source.tensor, box, row)
-        parts.load(f"{name}_load", line, tensor, loops, [Socket(name)])
+        loads = in_segments(arrays, boxes_of(arrays, source.tensor, box, row), loops, row)
+        parts.load(f"{name}_load", line, *loads, [Socket(name)])
         tensor = boxes_of(arrays, result, box, row)
         parts.store(f"{name}_store", line, tensor, loops, [(Socket(name), 1)])
     summary = f"{lines} buffers, {down} x {across} blocks of {high} x {wide}"

@@ -76,6 +76,11 @@ def _in_every_row(array: ArraySpec, region: Region) -> ArraySpec:
 def _candidates(
     region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, *, in_order: bool
 ) -> Iterator[Pipeline | Unfit]:
+    turned = any(each.part is Part.TURNED for each in region.inputs.values())
+    if (turned or region.whole == {0}) and any(each.segments for each in arrays):
+        rule = "lie one behind another for columns on lanes and for transposes"
+        yield unfit("Rows", rule, region.rows)
+        return
     if moves(region):
         yield from move_pipelines(region, arrays, config)
         return

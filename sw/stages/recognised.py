@@ -55,7 +55,7 @@ def recognised(
     _require_on_chips(program, config)
     work = _recognised(program, config)
     places = [each.segments for each in arrays if each.segments is not None]
-    if not places:
+    if not places or isinstance(work, Region):
         return work
     segments = max(each.count for each in places)
     matmul = next((each for each in walk(program.nodes) if isinstance(each, ir.Matmul)), None)

@@ -20,9 +20,11 @@ from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
 from sw.lane_codes.joined_codes import cycles_per_group
 from sw.lane_codes.lane_code import LaneCode
+from sw.passes.field_limits import unfit
 from sw.prologue.lane_chains import packet_elements
 from sw.stages.grids import Grid
 from sw.stages.region import Part, Region, Source
+from sw.stages.segmented_rows import are_in_segments
 from sw.stages.stage_graph import argument_of, boxes_of
 from sw.timing.prediction import LATENCY
 
@@ -93,7 +95,8 @@ class ElementBlocks:
 
     def is_single(self, source: Source) -> bool:
         """Whether an input is one element, for all rows."""
-        return source.part is Part.COLUMN and argument_of(self.arrays, source.tensor)[1].pitch == 0
+        array = argument_of(self.arrays, source.tensor)[1]
+        return source.part is Part.COLUMN and array.pitch == 0 and array.segments is None
 
     def loop(self, line: int, axis: int, dimension: int) -> BoxLoop:
         """Loop over the blocks of a line, down for axis 0 and across for 1, in a dimension."""
@@ -153,7 +156,10 @@ def element_blocks(
         if matrix[0] is arrays or each.across == 1
         if not beside or not (each.columns % packet and packet % each.columns)
         if not each.by_columns or each.lines == 1 or not each.columns % aligned
+        if all(are_in_segments(array, each.rows) for array in arrays)
     ]
+    if not choices:
+        raise unfit("Rows of a block", "be a multiple or a part of those of segments", region.rows)
     cycles = [block_cycles(each, region, codes, config, copies, _SLOW) for each in choices]
     limit = _SLOWER * min(cycles)
     near = [each for each in zip(cycles, choices, strict=True) if each[0] <= limit]
@@ -169,7 +175,10 @@ def _matrices(
     yield arrays, region.rows, region.columns
     elements = region.rows * region.columns
     own = [each for each in arrays if each.name in tensors]
-    if any(each.pitch != each.row_bytes or math.prod(each.shape) != elements for each in own):
+    if any(
+        each.pitch != each.row_bytes or math.prod(each.shape) != elements or each.segments
+        for each in own
+    ):
         return
     for columns in range(MAX_BOX // vector * vector, 0, -vector):
         aligned = all(columns * each.format.bits // 8 % BASE_ALIGNMENT == 0 for each in own)

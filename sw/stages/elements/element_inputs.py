@@ -18,6 +18,7 @@ from hw.arch.words.pmu_word import Access, Level
 from sw.passes.field_limits import require_count
 from sw.stages.elements.element_blocks import SLOTS, ElementBlocks
 from sw.stages.region import Part, Source
+from sw.stages.segmented_rows import in_segments
 from sw.stages.stage_graph import Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -112,6 +113,11 @@ class ElementInput:
 
     def boxes(self, line: int) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
         """Descriptor and launch argument of a line's boxes, and the loops over them."""
+        row, _ = self.blocks.place(line)
+        return in_segments(self.blocks.arrays, *self._boxes(line), row)
+
+    def _boxes(self, line: int) -> tuple[tuple[Descriptor, int], list[BoxLoop]]:
+        """The same, with all rows as one dimension."""
         blocks, tensor = self.blocks, self.source.tensor
         row, column = blocks.place(line)
         match self.source.part:

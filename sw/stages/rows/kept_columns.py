@@ -16,6 +16,7 @@ from hw.arch.words.pmu_word import Access, Level
 from sw.passes.field_limits import unfit
 from sw.stages.pipeline import pcu_name
 from sw.stages.rows.row_frame import RowFrame
+from sw.stages.segmented_rows import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -64,6 +65,7 @@ def add_kept(frame: RowFrame, line: int) -> None:
         tensor = boxes_of(frame.arrays, frame.region.inputs[value].tensor, (vector, rows), first)
         step = rows * frame.lines if frame.blocks > 1 else 0
         loops = [BoxLoop(frame.blocks, 1, step)]
-        parts.load(f"{name}_load{number or ''}", line, tensor, loops, [Socket(name, number)])
+        boxes = in_segments(frame.arrays, tensor, loops, first)
+        parts.load(f"{name}_load{number or ''}", line, *boxes, [Socket(name, number)])
     takers = [Socket(pcu_name(line, 0, copy), PcuInput.AUXILIARY) for copy in range(frame.copies)]
     parts.join(f"{name}_elements", [(Socket(name), 1)], takers)

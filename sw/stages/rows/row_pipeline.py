@@ -30,6 +30,7 @@ from sw.stages.rows.row_frame import RowFrame
 from sw.stages.rows.row_pieces import half_writes
 from sw.stages.rows.row_results import RowResults
 from sw.stages.rows.spread_vectors import add_vectors
+from sw.stages.segmented_rows import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -219,16 +220,11 @@ class RowPipeline(RowFrame):
                 # Boxes begin at a coordinate below 0: the first step of the outer loop has none.
                 begin = [BoxLoop(2, 0, -vector)]
                 blocks = dataclasses.replace(blocks, count=0, slope=self.blocks)
+            loops = [*begin, blocks, *pieces, BoxLoop(beside, rows, self.group * (beside > 1))]
             self.parts.load(
                 f"{sinks[0].stage}_load{part or ''}",
                 line,
-                tensor,
-                [
-                    *begin,
-                    blocks,
-                    *pieces,
-                    BoxLoop(beside, rows, self.group * (beside > 1)),
-                ],
+                *in_segments(self.arrays, tensor, loops, row),
                 [Socket(each.stage, part) for each in sinks],
                 takers=len(sinks) // beside,
             )

@@ -28,16 +28,6 @@ def grouped(X, W, Y):
                 tw.store_tile(Y[h, i, :], tw.load_tile(X[h, i, :]) @ tw.load_tile(W[g]))
 
 
-@tw.kernel("X[H, M, N], W[G, M, N] -> Y[H, M, N]")
-def shared_rows(X, W, Y):
-    (H, M, _), G = X.shape, W.shape[0]
-    for g in tw.each(G):
-        for r in tw.each(H // G):
-            for i in tw.metapipe(M):
-                h = g * (H // G) + r
-                tw.store_tile(Y[h, i, :], tw.load_tile(X[h, i, :]) + tw.load_tile(W[g, i, :]))
-
-
 @tw.kernel("X[H, M, N], W[G, N, N] -> Y[H, M, N]")
 def numbered_rows(X, W, Y):
     (H, M, _), G = X.shape, W.shape[0]
@@ -103,7 +93,7 @@ def test_rows_of_a_group_are_one_loop_of_an_iteration(seed):
 
 @pytest.mark.parametrize(
     "kernel",
-    [shared_rows, numbered_rows, own_weights, rows_apart],
+    [numbered_rows, own_weights, rows_apart],
     ids=lambda each: each.name,
 )
 def test_rows_that_are_not_alike_stay_apart(kernel):
