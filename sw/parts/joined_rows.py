@@ -10,8 +10,9 @@ from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.infer import RuleError, infer
 from sw.ir.rewrite import map_operands, rebuild, walk
 from sw.ir.types import Entry, Tensor, TileType, View
+from sw.parts.slices import whole_block
 
-__all__ = ["cut_tensors", "joined_rows", "row_loop"]
+__all__ = ["cut_tensors", "joined_rows", "row_loop", "whole_rows_loop"]
 
 #: Nodes that compute each row of a tile from the same row of others, and of whole other tiles.
 _BY_ROWS = (ir.Load, ir.Store, ir.Cast, ir.Full, ir.Map, ir.Powers, ir.Rescale, ir.Loop)
@@ -25,8 +26,22 @@ def row_loop(nodes: tuple[ir.Node, ...]) -> ir.Loop | None:
     loop = others[0]
     if not loop.blocks or loop.carries or loop.until is not None or loop.tile is not None:
         return None
-    alike = all(_by_rows(node, loop) for node in walk(loop.body))
-    return loop if alike else None
+    return loop if _is_alike(loop) else None
+
+
+def whole_rows_loop(nodes: tuple[ir.Node, ...], points: ir.Loop, rows: int) -> ir.Loop | None:
+    """A loop over the rows of a program of whole tiles, of so many rows; None if they differ.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        Those of a point: no loop of theirs is over rows.
+    points : Loop
+        The loop over points, whose place and index it has.
+    rows : int
+    """
+    loop = ir.Loop((), (), points.span, "metapipe", points.index, rows, None, None, (), nodes, ())
+    return loop if _is_alike(loop) else None
 
 
 def cut_tensors(loop: ir.Loop) -> frozenset[str]:
@@ -50,7 +65,8 @@ def joined_rows(
         Number of points.
     tensors : mapping of str to Tensor
         Those that have a row for each row of all points, with as many rows. Of one that the loop
-        does not cut, each point has one row, which becomes a block of equal rows.
+        does not cut, a point takes all rows as a tile, or one row, which becomes a block of equal
+        ones.
 
     Returns
     -------
@@ -64,9 +80,9 @@ def joined_rows(
         each.tensor in cut and each.entries[0].start != index for each in views
     ):
         return None
-    single = tensors.keys() - cut
-    if single:
-        wider = _with_rows(nodes, loop, single, tensors)
+    whole = tensors.keys() - cut
+    if whole:
+        wider = _with_rows(nodes, loop, whole, tensors)
         if wider is None:
             return None
         nodes, loop = wider
@@ -87,30 +103,27 @@ def joined_rows(
 def _with_rows(
     nodes: tuple[ir.Node, ...],
     loop: ir.Loop,
-    single: Collection[str],
+    whole: Collection[str],
     tensors: Mapping[str, Tensor],
 ) -> tuple[tuple[ir.Node, ...], ir.Loop] | None:
-    """Nodes whose loop loads blocks of rows of tensors of one row, and that loop."""
-    index = Affine.of(loop.index)
-    views = [node.view for node in walk(loop.body) if isinstance(node, ir.Load | ir.Store)]
-    block = next(each.entries[0].axis for each in views if each.entries[0].start == index)
+    """Nodes whose loop cuts the rows of tensors of which it took whole tiles, and that loop."""
+    rows = Entry(Affine.of(loop.index), whole_block(loop))
     changed: dict[str, ir.Value] = {}
 
     def now(operand: ir.Operand) -> ir.Operand:
         return changed.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
 
-    def is_single(node: ir.Node) -> TypeGuard[ir.Load]:
-        return isinstance(node, ir.Load) and node.view.tensor in single
+    def is_whole(node: ir.Node) -> TypeGuard[ir.Load | ir.Store]:
+        return isinstance(node, ir.Load | ir.Store) and node.view.tensor in whole
 
     def is_changed(node: ir.Node) -> bool:
-        return is_single(node) or any(each.name in changed for each in node.values)
+        return is_whole(node) or any(each.name in changed for each in node.values)
 
     def wider(node: ir.Node) -> ir.Node:
-        if isinstance(node, ir.Loop) and not node.carries:
+        if isinstance(node, ir.Loop) and not node.carries and node.until is None:
             return node.replace(nodes=tuple(wider(each) for each in node.body))
-        if is_single(node):
-            view = View(node.view.tensor, (Entry(index, block), node.view.entries[-1]))
-            node = node.replace(view=view)
+        if is_whole(node):
+            node = node.replace(view=View(node.view.tensor, (rows, node.view.entries[-1])))
         elif not any(is_changed(each) for each in walk((node,))):
             return node
         elif not _keeps_rows(node):
@@ -123,7 +136,7 @@ def _with_rows(
         changed.update((each.name, each) for each in results if each not in node.results)
         return node.replace(results=results)
 
-    before = [each for each in nodes if is_single(each)]
+    before = [each for each in nodes if is_whole(each)]
     try:
         wide = loop.replace(nodes=tuple(wider(each) for each in (*before, *loop.body)))
     except RuleError:
@@ -133,10 +146,15 @@ def _with_rows(
 
 
 def _keeps_rows(node: ir.Node) -> bool:
-    """Whether a node computes each row of a block of equal rows as it does their one row."""
+    """Whether a node computes a row of a block as it does that of a whole tile, or its only one."""
     if isinstance(node, ir.Reduce):
         return node.axis == 1
     return isinstance(node, ir.Cast | ir.Map | ir.Store)
+
+
+def _is_alike(loop: ir.Loop) -> bool:
+    """Whether the body computes each row alike."""
+    return all(_by_rows(node, loop) for node in walk(loop.body))
 
 
 def _by_rows(node: ir.Node, loop: ir.Loop) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Container, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
@@ -20,7 +21,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
-from sw.parts.joined_rows import cut_tensors, joined_rows, row_loop
+from sw.parts.joined_rows import cut_tensors, joined_rows, row_loop, whole_rows_loop
 from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
@@ -129,6 +130,11 @@ class _Slice:
     strides: Mapping[str, int]
     tensor: Tensor
     spec: ArraySpec
+
+    @property
+    def rows(self) -> int:
+        """Rows of its matrix; a vector is one."""
+        return math.prod(each.size for each in self.tensor.type.dims[:-1])
 
     def of_points(self, loop: ir.Loop, rows: int, *, cut: bool, between: bool) -> _Slice | None:
         """The slice with a row for each row of all iterations of a loop.
@@ -296,9 +302,15 @@ def _of_all_points(
 ) -> tuple[tuple[ir.Node, ...], list[_Slice]] | None:
     """Nodes and slices with a row for each row of all points of the innermost loop over them."""
     loop = row_loop(nodes)
-    if loop is None:
-        return None
-    cut = cut_tensors(loop)
+    if loop is not None:
+        cut = cut_tensors(loop)
+    else:
+        rows = max(each.rows for each in slices if each.spec.output)
+        cut = frozenset(each.tensor.name for each in slices if each.rows == rows > 1)
+        loop = whole_rows_loop(nodes, points, rows)
+        if loop is None:
+            return None
+        nodes = (loop,)
     own = cut | {each.tensor.name for each in slices if each.strides[points.index]}
     choices = []
     for between in (False, True):

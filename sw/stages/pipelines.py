@@ -274,7 +274,8 @@ def _widened(
         return ceil_div(ceil_div(region.rows, rows), chains) * max(rows / config.pcu.lanes, CHANGE)
 
     aligned = not half * bf16.bits // 8 % BASE_ALIGNMENT
-    if wide is None or not aligned or cycles(half) >= cycles(2 * half):
+    # The second half of a row of fewer columns is empty.
+    if wide is None or not aligned or region.columns <= half or cycles(half) >= cycles(2 * half):
         return None
     try:
         found = _codes(wide, config, 0)
