@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +14,11 @@ from sw.ir.format_rules import Format, bf16, common, fp32, int8, int32, pred
 from sw.ir.tails import identity
 from sw.ir.types import TileType
 from sw.lane_codes.lane_arithmetic import Arithmetic, Condition
+from sw.lane_codes.lane_number import EXACT, Number, constant
 from sw.lane_codes.lane_words import Place, Send, Word, WordTable, float_bits
 from sw.language.program_error import ProgramError, refused
 
-__all__ = ["EXACT", "LANE_FORMATS", "Region"]
+__all__ = ["LANE_FORMATS", "Region"]
 
 _FORMS = {
     fp32: (ElementForm.WORD, ResultForm.WORD),
@@ -30,22 +30,6 @@ _FORMS = {
 LANE_FORMATS = tuple(_FORMS)
 _NAMES = ", ".join(each.name for each in _FORMS)
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
-#: Greatest magnitude up to which every whole number is an fp32.
-EXACT = 1 << 24
-
-
-class _Number(NamedTuple):
-    """Tile of numbers: its format, and its word as fp32 and as int32, as far as there are such."""
-
-    format: Format
-    real: Word | None
-    integer: Word | None
-    #: Greatest magnitude of a whole number that has both words.
-    bound: int = EXACT
-    #: Whether it is an input as it is loaded.
-    loaded: bool = False
-    #: Whether the int32 is not negative: read as fp32, such numbers have the same order.
-    ordered: bool = False
 
 
 class Region:
@@ -85,7 +69,7 @@ class Region:
         self.table = WordTable(function_bits, pairs=pairs)
         self._math = Arithmetic(self.table)
         self._lane, self._step = lane_axis, 1 - lane_axis
-        self._numbers: dict[str, _Number | Condition] = {}
+        self._numbers: dict[str, Number | Condition] = {}
         self._types: dict[str, TileType] = dict(inputs)
         for node in nodes:
             if isinstance(node.result.type, TileType):
@@ -121,7 +105,7 @@ class Region:
             word = self.table.last(word, f"{name}#last", self._vectors)
         self.table.outputs.append(Send(name, self._sent(word, type_), form, format_))
 
-    def _converted(self, name: str, number: _Number, format_: Format, node: ir.Node | None) -> Word:
+    def _converted(self, name: str, number: Number, format_: Format, node: ir.Node | None) -> Word:
         """Word of a number, as it is stored in a format."""
         whole = not format_.is_float
         if name in self.table.casts and number.format == format_:
@@ -168,20 +152,20 @@ class Region:
             number = number._replace(real=real, integer=integer)
         self._numbers[name] = number
 
-    def _port(self, name: str, type_: TileType, place: Place) -> _Number:
+    def _port(self, name: str, type_: TileType, place: Place) -> Number:
         """Number that comes at a port."""
         form, axis = _FORMS[type_.format][0], type_.axis(self._step)
         axis = self._vectors if axis.one and place is Place.FULL else axis
         word = self.table.port(name, form, place, axis)
         if type_.format == int8:
             real = self.table.port(name, ElementForm.INT8_TO_FP32, place, axis)
-            return _Number(int8, real, word, 1 << int8.bits - 1)
+            return Number(int8, real, word, 1 << int8.bits - 1)
         if type_.format == int32:
             self.table.integers.add(word)
-            return _Number(int32, None, word)
+            return Number(int32, None, word)
         if type_.format == fp32:
             self.table.payloads.add(word)
-        return _Number(type_.format, word, None)
+        return Number(type_.format, word, None)
 
     def _enter(self, node: ir.Node) -> None:
         match node:
@@ -190,7 +174,7 @@ class Region:
             case ir.Reduce():
                 result = self._reduce(node)
             case ir.Full():
-                result = _constant(node.value.value, node.format)
+                result = constant(node.value.value, node.format)
             case ir.Iota():
                 result = self._iota(node)
             case ir.Cast():
@@ -202,7 +186,7 @@ class Region:
                 raise refused(node, f"`{node.kind}` is not an operation of lanes", node.kind)
         name = node.result.name
         self._numbers[name] = result
-        if isinstance(result, _Number):
+        if isinstance(result, Number):
             for word in (result.real, result.integer):
                 if isinstance(word, str):
                     self.table.labels.setdefault(word, name)
@@ -210,7 +194,7 @@ class Region:
     def _number(self, operand: ir.Operand, format_: Format, node: ir.Node) -> Word:
         """Word of an operand of element math in int32 or fp32."""
         if isinstance(operand, ir.Constant):
-            number = _constant(operand.value, format_)
+            number = constant(operand.value, format_)
         else:
             found = self._numbers[operand.name]
             assert not isinstance(found, Condition)
@@ -220,7 +204,7 @@ class Region:
             raise refused(node, f"Lanes do not take {number.format.name} as {format_.name}")
         return word
 
-    def _map(self, node: ir.Map) -> _Number | Condition:
+    def _map(self, node: ir.Map) -> Number | Condition:
         operation = node.operation
         assert operation is not None
         numbers = list(node.operands)
@@ -251,27 +235,31 @@ class Region:
                 node, f"`{notation(node.op)}` of int32 takes a power of two on chips", node.op
             )
         if not whole:
-            return _Number(format_, word, None)
+            return Number(format_, word, None)
         ordered = operation.chooses and all(self._ordered(each) for each in numbers)
-        return _Number(format_, None, word, ordered=ordered)
+        return Number(format_, None, word, ordered=ordered)
+
+    def _known(self, operand: ir.Operand) -> Number | Condition:
+        """An operand of int32."""
+        if isinstance(operand, ir.Constant):
+            return constant(operand.value, int32)
+        return self._numbers[operand.name]
 
     def _ordered(self, operand: ir.Operand) -> bool:
-        """Whether an operand of int32 is known not to be negative."""
-        if isinstance(operand, ir.Constant):
-            return operand.value >= 0
-        number = self._numbers[operand.name]
-        return isinstance(number, _Number) and number.ordered
+        """Whether an operand of int32 has that order as fp32."""
+        number = self._known(operand)
+        return isinstance(number, Number) and number.ordered
 
-    def _iota(self, node: ir.Iota) -> _Number:
+    def _iota(self, node: ir.Iota) -> Number:
         """Numbers of the vectors in a packet: it has all of an axis of which tiles are blocks."""
         axis = (node.rows, node.cols)[node.axis]
         if axis.one and not node.start.terms:
-            return _constant(node.start.constant, int32)
+            return constant(node.start.constant, int32)
         if node.axis != self._step or not self._numbered or node.start != axis.start:
             noun = ("row", "col")[node.axis]
             rule = "along one axis, all of it in one tile; load others from a tensor of int32"
             raise refused(node, f"`{noun}_index` is not supported here: lanes have numbers {rule}")
-        return _Number(int32, None, self.table.number(axis), ordered=True)
+        return Number(int32, None, self.table.number(axis), ordered=True)
 
     def _condition(self, node: ir.Map, a: Word, b: Word, whole: bool) -> Condition:
         """A comparison; two selections are one if it is an equality with numbers of vectors."""
@@ -285,41 +273,44 @@ class Region:
                 return Condition(node.op, word, known, integer=False)
         return Condition(node.op, a, b, whole)
 
-    def _product(self, operands: list[ir.Operand]) -> _Number | None:
+    def _product(self, operands: list[ir.Operand]) -> Number | None:
         """Product of whole numbers that is exact in fp32, or None."""
-        reals, bound = [], 1
+        reals: list[Word] = []
+        bound = 1
         for operand in operands:
-            if isinstance(operand, ir.Constant):
-                number: _Number | Condition = _constant(operand.value, int32)
-            else:
-                number = self._numbers[operand.name]
-            assert isinstance(number, _Number)
+            number = self._known(operand)
+            assert isinstance(number, Number)
+            if number.real is None:
+                return None
             reals.append(number.real)
             bound *= number.bound
-        if None in reals or bound > EXACT:
+        if bound > EXACT:
             return None
-        word = self._math.multiply(*reals)
-        return _Number(int32, word, self._math.rounded(word), bound)
+        # The sum with +0 is no -0, which is no whole number.
+        first, second = self.table.near(*reals)
+        word = self._math.fma(first, second, np.float32(0))
+        return Number(int32, word, self._math.rounded(word), bound)
 
-    def _reduce(self, node: ir.Reduce) -> _Number:
+    def _reduce(self, node: ir.Reduce) -> Number:
         value, name = node.values[0], node.result.name
         number, type_ = self._numbers[value.name], self._types[value.name]
         axis = type_.axis(self._step)
         if node.axis != self._step:
             raise refused(node, "A reduction over positions of a vector is no work of lanes")
-        assert isinstance(number, _Number)
+        assert isinstance(number, Number)
         if (
-            number.real is None
-            and number.integer is not None
-            and number.ordered
+            number.ordered
             and node.op != "sum"
+            and number.real is None
+            and number.integer is not None
         ):
             least = self._reduced(node, name, number.integer, axis)
             if isinstance(least, str):
                 self.table.integers.add(least)
-            return _Number(int32, None, least, ordered=True)
+            return Number(int32, None, least, ordered=True)
         if number.real is None:
-            raise refused(node, f"Lanes do not reduce {number.format.name}", number.format.name)
+            rule = f"other than numbers of columns and constants from 0 to {fp32.infinity:,}"
+            raise refused(node, f"Lanes do not reduce {number.format.name} {rule}")
         whole = not number.format.is_float
         bound = number.bound
         if whole and node.op == "sum":
@@ -328,9 +319,7 @@ class Region:
                 rule = f"whole numbers whose sum is at most {EXACT:,}"
                 raise refused(node, f"Lanes sum {rule}, not {bound:,}", str(bound))
         word = self._reduced(node, f"{name}#fp32" if whole else name, number.real, axis)
-        return (
-            _Number(int32, None, self._math.rounded(word)) if whole else _Number(fp32, word, None)
-        )
+        return Number(int32, None, self._math.rounded(word)) if whole else Number(fp32, word, None)
 
     def _reduced(self, node: ir.Reduce, name: str, word: Word, axis: Axis) -> Word:
         """Reduction of an fp32: a statistic, or one step if there is one term."""
@@ -346,20 +335,20 @@ class Region:
         operand = str(word) if computed else self.table.passed(word, Place.FULL, axis)
         return self.table.statistic(name, _REDUCTIONS[node.op], operand)
 
-    def _cast(self, node: ir.Cast) -> _Number:
+    def _cast(self, node: ir.Cast) -> Number:
         number, format_ = self._numbers[node.values[0].name], node.format
-        assert isinstance(number, _Number)
+        assert isinstance(number, Number)
         source, name = number.format, node.result.name
         if format_ not in _FORMS or (source == int32 and format_ == bf16):
             raise refused(node, f"Lanes do not cast {source.name} to {format_.name}", format_.name)
         if source.is_float > format_.is_float:
             assert number.real is not None
-            number = _Number(int32, None, self._math.rounded(number.real))
+            number = Number(int32, None, self._math.rounded(number.real))
         if number.format == format_:
             return number
         if (source, number.real) == (int32, None) and format_ == fp32:
             assert number.integer is not None
-            return _Number(fp32, self._math.widened(number.integer), None)
+            return Number(fp32, self._math.widened(number.integer), None)
         if source == int8 or format_ == fp32:
             # Exact: the same number in a longer format.
             return number._replace(format=format_, loaded=False)
@@ -384,17 +373,3 @@ def _math_format(node: ir.Map, numbers: list[ir.Operand]) -> Format:
         if isinstance(each, ir.Value) and isinstance(each.type, TileType)
     ]
     return common(*formats, *((fp32,) if real else ())) or fp32
-
-
-def _constant(value: Any, format_: Format) -> _Number:
-    """Tile of one number."""
-    stored = np.full(1, value).astype(format_.dtype)
-    real = float_bits(stored.astype(np.float32)[0])
-    if format_.is_float:
-        return _Number(format_, real, None)
-    whole = int(stored.astype(np.int32).view(np.uint32)[0])
-    bound = abs(int(stored[0]))
-    exact = real if bound <= EXACT else None
-    return _Number(
-        format_, exact, whole, max(bound, 1), ordered=not format_.is_float and value >= 0
-    )

@@ -96,6 +96,7 @@ def require_fields(plan: Plan) -> None:
         ("passes over a block of rows", plan.all_passes),
         ("blocks of rows", plan.row_blocks),
         ("slabs of a panel of A", plan.a_slabs),
+        ("slabs of a panel of B", plan.b_slabs),
         ("rows of a slab of A", plan.rows * plan.a_slab),
     ):
         require_count(noun, count)

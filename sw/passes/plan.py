@@ -225,7 +225,10 @@ class Plan:
             return 0
         spare = self.tiles - ceil_div(self.product.k, self.lanes)
         slabs = ((self.a_slabs, self.a_slab), (self.b_slabs, self.b_slab))
-        short = all(spare < tiles and (spare < 2 or count < 3) for count, tiles in slabs)
+        short = all(
+            spare < tiles and (spare < 2 or count < 3) and count <= MOST_BLOCKS
+            for count, tiles in slabs
+        )
         return spare if short else 0
 
     @property

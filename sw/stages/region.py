@@ -298,9 +298,12 @@ class _Finder:
         self, load: ir.Load | ir.Store, frame: tuple[str | None, ...], shape: tuple[int, int]
     ) -> Part:
         sizes, found = self._shape(load), self._selected(load)
+        turned = sizes == shape[::-1] and found == frame[::-1]
+        if turned and self._is_transposed(load):
+            return Part.TURNED
         if sizes == shape and found == frame:
             return Part.BLOCK
-        if sizes == shape[::-1] and found == frame[::-1]:
+        if turned:
             return Part.TURNED
         if sizes == (1, shape[1]) and found == (None, frame[1]):
             return Part.ROW
@@ -313,3 +316,8 @@ class _Finder:
             f"`{load.view}` is not supported by hardware yet beside tiles of {shape[0]} x "
             f"{shape[1]}: the part at the same place and vectors along columns and rows are",
         )
+
+    def _is_transposed(self, load: ir.Load | ir.Store) -> bool:
+        """Whether a whole square, loaded, is transposed: its view does not tell."""
+        users = [each for each in self._nodes if set(load.results) & set(each.values)]
+        return any(isinstance(each, ir.Transpose) for each in users)

@@ -61,3 +61,35 @@ def test_elements_may_be_their_numbers(seed):
 def test_numbers_that_are_computed_with_are_not_reduced():
     with pytest.raises(ProgramError, match="Lanes do not reduce int32"):
         numbers_from_one.run(np.ones((8, 8), np.float32), config="small", backend="emulator")
+
+
+@tw.kernel("X[M, N] -> Y[M, 1]: int32")
+def first_of_the_largest(X, Y, none=2**31 - 1):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.row_min(tw.where(x == tw.row_max(x), tw.col_index(x), none)))
+
+
+def test_constants_whose_bits_are_a_nan_are_not_reduced(seed):
+    """The least of numbers and 2^31 - 1 was taken as that of fp32 with a NaN among them."""
+    x = np.random.default_rng(seed).choice([-1.0, 1.0], (20, 50)).astype(np.float32)
+    with pytest.raises(ProgramError, match="constants from 0 to 2,139,095,040"):
+        first_of_the_largest.run(x, config="small", backend="emulator")
+    found = first_of_the_largest.run(x, config="small", backend="emulator", none=2_139_095_040)
+    assert found.verified, found.problems
+
+
+@tw.kernel("X[M, N], Z[M, N] -> Y[M, N]: fp32, W[M, N]: fp32")
+def whole_products(X, Z, Y, W):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], (x * -3).to(tw.fp32))
+        tw.store_tile(W[i, :], tw.reciprocal((x * tw.load_tile(Z[i, :])).to(tw.fp32)))
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small"])
+def test_whole_products_have_no_negative_zero(chip, seed):
+    """0 · -3 was -0, and its reciprocal -infinity."""
+    x, z = np.random.default_rng(seed).integers(-2, 3, (2, 9, 40), np.int8)
+    found = whole_products.run(x, z, config=chip, backend="emulator")
+    assert found.verified, found.problems

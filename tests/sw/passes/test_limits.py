@@ -12,6 +12,8 @@ from hw.arch.pmu import PmuProgram
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.array_spec import ArraySpec
+from sw.compiler import compile_kernel
+from sw.kernels.matmul import matmul
 from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import fit
 from sw.passes.plan import Plan
@@ -126,3 +128,19 @@ def test_what_a_field_does_not_hold_is_named_with_needs_and_haves(capacity, fmt,
     with pytest.raises(Unfit, match=message) as caught:
         require_fields(plan)
     assert str(caught.value.value) in str(caught.value) and caught.value.rule.startswith("at most")
+
+
+@pytest.mark.parametrize(
+    ("chip", "sides", "terms", "dtype"),
+    [
+        # Of 257 slabs the last has a tile less: its count needs a shift of 8 bits.
+        ("tiny", (40, 40), 2049, bf16),
+        ("tiny", (3, 5), 65_521, bf16),
+        ("small", (40, 40), 16_411, int8),
+        # 65,536 slabs of B, one tile each.
+        pytest.param("small", (3, 5), 1_048_573, bf16, marks=pytest.mark.slow),
+    ],
+)
+def test_long_sums_compile(chip, sides, terms, dtype):
+    dims = {"M": sides[0], "N": sides[1], "K": terms}
+    compile_kernel(matmul, named[chip], dims=dims, dtype=dtype)

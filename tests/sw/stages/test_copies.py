@@ -46,3 +46,26 @@ def test_copies_keep_every_bit():
 
 def test_a_copy_on_rtl_equals_golden_under_random_stalls(heavy, seed):
     verify(copy, "tiny", (9, 22), backend="rtl", seed=seed % 1000, jitter=20)
+
+
+@tw.kernel("X[M, N] -> Y[N, M]")
+def turned(X, Y):
+    tw.store_tile(Y, tw.load_tile(X).T)
+
+
+@tw.kernel("X[N, N] -> Y[N, N]")
+def symmetric(X, Y):
+    x = tw.load_tile(X)
+    tw.store_tile(Y, x + x.T)
+
+
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_whole_squares_may_be_transposed(config, seed):
+    """A view of all rows and columns does not tell a square from its transpose."""
+    draw = np.random.default_rng(seed)
+    for rows, columns in ((32, 32), (24, 40)):
+        x = draw.normal(size=(rows, columns)).astype(bf16.dtype)
+        found = turned.run(x, config=config, backend="emulator")
+        assert found.verified and (found.Y == x.T).all()
+    found = symmetric.run(x[:, :24], config=config, backend="emulator")
+    assert found.verified, found.problems

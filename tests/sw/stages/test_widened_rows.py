@@ -125,3 +125,17 @@ def test_tiles_are_widened_where_that_is_faster(chip, shape, dtype):
     """Not where every PCU has a group, where a buffer holds rows, or in shorter vectors."""
     form = named[chip].width_bits // dtype.bits
     assert f"{form} rows per vector" in summary(softmax, chip, shape, dtype)
+
+
+@tw.kernel("w[N], X[M, N], b[M, 1] -> y[M, 1]")
+def weighted_sums(w, X, b, y):
+    for i in tw.metapipe(X.shape[0]):
+        total = tw.row_sum(tw.load_tile(w) * tw.load_tile(X[i, :]))
+        tw.store_tile(y[i, :], total + tw.load_tile(b[i, :]))
+
+
+@pytest.mark.parametrize("columns", [1, 4, 8, 9])
+def test_rows_without_a_second_half_are_not_widened(columns):
+    """The second load had no column: an internal error."""
+    for rows in (1, 17, 40):
+        verify(weighted_sums, "small", (rows, columns))
