@@ -76,9 +76,9 @@ def row_scatter_of(program: Program) -> RowScatter:
             case ir.Buffer():
                 copies[node.result.name] = node.operands[0]
             case _:
-                raise refuse(
-                    node, f"`{node.kind}` beside a scatter is not supported by hardware yet"
-                )
+                way = "store the rows to `tw.local(..., spill=True)`, and load them from there"
+                message = f"`{node.kind}` beside a scatter is not supported by hardware yet: {way}"
+                raise refuse(node, message)
     scatter = scatters[-1]
     if len(scatters) != 1 or len(made) != 2:
         rule = "A scatter takes one load of row numbers and one of rows in an image"

@@ -15,7 +15,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Role, Tensor
 from sw.language.program_error import ProgramError
 from sw.parts.order import divisible, ready
-from sw.parts.slices import slice_of, stores
+from sw.parts.slices import slice_of, stores, with_nodes
 
 __all__ = ["local_arrays", "steps"]
 
@@ -46,6 +46,13 @@ def steps(program: Program) -> tuple[Program, ...]:
     """
     local = {each.name for each in program.tensors if each.type.role is Role.LOCAL}
     whole = dataclasses.replace(program, tensors=tuple(map(_stored, program.tensors)))
+    if last := _scatters(whole):
+        return (*_steps(with_nodes(whole, _without(whole.nodes, ir.Scatter)), local), last)
+    return _steps(whole, local)
+
+
+def _steps(whole: Program, local: set[str]) -> tuple[Program, ...]:
+    """The same for stores alone."""
     left = tuple(stores(whole.nodes))
     unwritten, found = set(local), []
     while left:
@@ -55,6 +62,39 @@ def steps(program: Program) -> tuple[Program, ...]:
         left = tuple(each for each in left if each not in taken)
         unwritten = {each.view.tensor for each in left} & local
     return tuple(found)
+
+
+def _scatters(program: Program) -> Program | None:
+    """The scatters of a program, which come last; None if it has none.
+
+    Raises
+    ------
+    ProgramError
+        If anything else accesses their tensor.
+    """
+    alone = with_nodes(program, _without(program.nodes, ir.Store))
+    scatters = [node for node in walk(alone.nodes) if isinstance(node, ir.Scatter)]
+    for each in walk(program.nodes):
+        for scatter in scatters:
+            view = getattr(each, "view", None)
+            if view is not None and view.tensor == scatter.view.tensor and each not in scatters:
+                raise ProgramError(
+                    "unserved",
+                    f"`{view.tensor}` must be accessed by nothing but `scatter` beside local "
+                    "tensors: a kernel of its own may load or store it",
+                    each.span,
+                    value=view.tensor,
+                )
+    return alone if scatters else None
+
+
+def _without(nodes: tuple[ir.Node, ...], kind: type[ir.Node]) -> tuple[ir.Node, ...]:
+    """Nodes without those of a kind, at any depth."""
+    return tuple(
+        each.replace(nodes=_without(each.body, kind)) if isinstance(each, ir.Loop) else each
+        for each in nodes
+        if not isinstance(each, kind)
+    )
 
 
 def _in_order(

@@ -62,6 +62,7 @@ def with_nodes(program: Program, nodes: tuple[ir.Node, ...]) -> Program:
     """The program of live nodes alone, with the tensors that they access."""
     nodes = _loops_in_use(live(nodes))
     loaded, stored = set(), {each.view.tensor for each in stores(nodes)}
+    stored |= {node.view.tensor for node in walk(nodes) if isinstance(node, ir.Scatter)}
     for node in walk(nodes):
         if not isinstance(node, ir.Store) and (view := getattr(node, "view", None)) is not None:
             loaded.add(view.tensor)

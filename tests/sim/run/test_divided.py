@@ -155,11 +155,11 @@ def test_an_image_that_is_not_repeated_is_launched_several_times(seed, monkeypat
     assert "launched 2 times instead" in compiled.report()
 
 
-@tw.kernel("X[M, H, N], g[H, N] -> Y[M, H, N]")
-def heads_of_rows(X, g, Y):
+@tw.kernel("X[M, H, N], W[H, N, N] -> Y[M, H, N]")
+def heads_of_rows(X, W, Y):
     for h in tw.each(X.shape[1]):
         for i in tw.metapipe(X.shape[0]):
-            tw.store_tile(Y[i, h, :], tw.silu(tw.load_tile(X[i, h, :])) * tw.load_tile(g[h, :]))
+            tw.store_tile(Y[i, h, :], tw.load_tile(X[i, h, :]) @ tw.load_tile(W[h]))
 
 
 def test_rows_between_those_of_other_iterations_are_several_launches(seed):

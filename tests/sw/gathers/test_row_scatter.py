@@ -131,3 +131,34 @@ def test_what_no_image_scatters_is_refused_at_its_line(function, message):
     with pytest.raises(tw.ProgramError, match=message) as caught:
         problem.compile()
     assert caught.value.kind == "unserved" and "test_row_scatter.py" in caught.value.where
+
+
+@tw.kernel("X[M, N], ids[M]: int32, T[V, N] -> T")
+def scaled_rows(X, ids, T):
+    rows = tw.local(*X.shape, dtype=X.dtype, spill=True)
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(rows[i, :], tw.load_tile(X[i, :]) * 2.0)
+    tw.scatter(T, tw.load_tile(ids), tw.load_tile(rows))
+
+
+@tw.kernel("X[M, N], ids[M]: int32, T[V, N] -> T")
+def scattered_and_stored(X, ids, T):
+    rows = tw.local(*X.shape, dtype=X.dtype, spill=True)
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(rows[i, :], tw.load_tile(X[i, :]) * 2.0)
+    tw.scatter(T, tw.load_tile(ids), tw.load_tile(rows))
+    for i in tw.metapipe(T.shape[0]):
+        tw.store_tile(T[i, :], tw.load_tile(T[i, :]) + 1.0)
+
+
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_computed_rows_are_scattered_from_a_local_tensor(config, seed):
+    inputs, _ = case(np.random.default_rng(seed), 9, 24, 13, tw.bf16)
+    expected = inputs["T"].copy()
+    for number, row in zip(inputs["ids"], inputs["X"], strict=True):
+        expected[number] = 2 * row
+    found = scaled_rows.run(*inputs.values(), config=config, backend="emulator")
+    assert found.verified, found.problems
+    assert (found.T == expected).all()
+    with pytest.raises(BadInputError, match="`T` must be accessed by nothing but `scatter`"):
+        scattered_and_stored.run(*inputs.values(), config=config, backend="emulator")

@@ -75,7 +75,7 @@ def inputs_of(program, rng):
 
 def agree(program, found, rng, draw):
     """Whether the parts of a program have its bits."""
-    indices = [each.index for each in walk(program.nodes) if getattr(each, "blocks", False)]
+    indices = [each.index for each in walk(program.nodes) if isinstance(each, ir.Loop)]
     sizes = {index: draw.randint(1, 12) for index in indices}
     inputs = inputs_of(program, rng)
     wanted = golden(choose_sizes(program, sizes), inputs)

@@ -17,7 +17,7 @@ def heads_of_a_batch(X, Y):
     for b in tw.each(X.shape[0]):
         for h in tw.each(X.shape[1]):
             x = tw.load_tile(X[b, h])
-            tw.store_tile(Y[b, h], x * tw.rsqrt(tw.row_sum(x * x) + 1.0))
+            tw.store_tile(Y[b, h], x * tw.rsqrt(tw.col_sum(x * x) + 1.0))
 
 
 @tw.kernel("X[B, H, M, N], W[H, N, N] -> Y[B, H, M, N]")
