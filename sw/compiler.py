@@ -25,7 +25,7 @@ from sw.ir.types import Role
 from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
-from sw.parts.launch_checks import require_launches
+from sw.parts.launch_checks import LaunchOrderError, require_launches
 from sw.parts.part import Part
 from sw.passes.choices import planned_blocks
 from sw.passes.compilation import Compilation
@@ -279,7 +279,14 @@ def _of_part(number: int, parts: int) -> Iterator[None]:
 
 
 def _compile_part(c: PartCompilation) -> CompiledPart:
-    texts = run_passes(PART_PASSES, c)
+    try:
+        texts = run_passes(PART_PASSES, c)
+    except BadInputError:
+        failures = c.failures.get("parallel", [])
+        if c.part.repeat == 1 or {*map(type, failures)} != {LaunchOrderError}:
+            raise
+        c.part, c.failures["prove"] = c.part.singly(), failures[:1]
+        texts = run_passes(PART_PASSES, c)
     return CompiledPart(
         part=c.part,
         schedule=_complete(c) | c.schedule,

@@ -177,10 +177,25 @@ def transposed_in_place(A):
     tw.store_tile(A, tw.load_tile(A).T)
 
 
+def test_a_square_transposed_in_place_passes_through_memory(seed):
+    a = np.random.default_rng(seed).normal(size=(40, 40)).astype(tw.bf16.dtype)
+    found = transposed_in_place.run(a, config="small", backend="emulator")
+    assert found.verified and (found.A == a.T).all()
+    compiled = transposed_in_place.compile("small", M=40, dtype=tw.bf16)
+    assert "2 launches; through memory: value.2 40 x 40 bf16" in compiled.report()
+
+
+@tw.kernel("A[M, M], n[M]: int32 -> A, Y[M, M]")
+def gathered_and_transposed(A, n, Y):
+    """Gathers of a tensor that changes are not divided from its stores."""
+    tw.store_tile(Y, tw.gather(A, tw.load_tile(n)))
+    tw.store_tile(A, tw.load_tile(A).T)
+
+
 def test_what_is_elsewhere_is_refused_at_its_line():
     message = "`A` cannot be overwritten while it is read for other places"
     with pytest.raises(tw.ProgramError, match=message) as refused:
-        transposed_in_place.compile("small", M=40, dtype=tw.bf16)
+        gathered_and_transposed.compile("small", M=40, dtype=tw.bf16)
     assert refused.value.where.startswith("test_in_place.py:")
 
 
@@ -188,3 +203,25 @@ def test_a_large_tensor_is_updated_in_place():
     """1,125,000 vectors in each direction."""
     compiled = Problem(descent, named["tiny"], {"M": 1500, "N": 1500}, tw.fp32).compile()
     assert len(compiled.parts) == 1
+
+
+@tw.kernel("X[H, L, N], s[M, 1]: fp32 -> X")
+def first_rows_of_heads(X, s):
+    """The first M of L rows of each head, with a column that a phase takes before they are read."""
+    for h in tw.each(X.shape[0]):
+        for i in tw.metapipe(s.shape[0]):
+            tw.store_tile(X[h, i, :], tw.load_tile(X[h, i, :]) * tw.load_tile(s[i, :]))
+
+
+def test_iterations_whose_order_no_token_tells_are_launches(seed):
+    """The kernel was refused, though each of its launches is in order."""
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(3, 97, 128)).astype(tw.bf16.dtype)
+    s = draw.normal(size=(96, 1)).astype(np.float32)
+    found = first_rows_of_heads.run(x, s, config="small", backend="emulator")
+    assert found.verified, found.problems
+    sizes = {"H": 3, "L": 97, "M": 96, "N": 128}
+    compiled = Problem(first_rows_of_heads, named["small"], sizes, tw.bf16).compile()
+    (part,) = compiled.parts
+    assert [each.repeat for each in part.part.launches] == [1, 1, 1]
+    assert "launched 3 times instead of 3 iterations: test_in_place.py" in compiled.report()
