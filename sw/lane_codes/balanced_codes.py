@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.phase_word import PHASES
-from sw.lane_codes.joined_codes import cycles_per_group, joined_codes
+from sw.lane_codes.joined_codes import KnownJoins, cycles_per_group, joined_codes
 from sw.lane_codes.lane_code import LaneCode
 
 __all__ = ["balanced_codes"]
@@ -29,24 +29,27 @@ def balanced_codes(
         Values that are stored.
     config : ChipConfig
     """
-    chains, pcus = _chains(codes, outputs), config.pcu_count
+    known: KnownJoins = {}
+    chains, pcus = _chains(codes, outputs, known), config.pcu_count
     limits = dict.fromkeys((False, True), math.inf)
     if len(codes) > pcus:
         # Parts of as many programs as there are PCUs, and one of the others.
         whole, rest = divmod(len(codes), pcus)
         limits[False] = whole + (1 / (pcus // rest) if rest else 0)
         if any(len(each) == 1 for each in chains):
-            limits[True] = _cycles_in_parts(codes, outputs, config)
+            limits[True] = _cycles_in_parts(codes, outputs, config, known)
     found = [each for each in chains if _cycles(each, config) <= limits[len(each) == 1]]
     # One that does not fit says why.
     return sorted(found, key=lambda each: _cycles(each, config)) or [tuple(codes)]
 
 
-def _chains(codes: Sequence[LaneCode], outputs: Collection[str]) -> list[tuple[LaneCode, ...]]:
+def _chains(
+    codes: Sequence[LaneCode], outputs: Collection[str], known: KnownJoins
+) -> list[tuple[LaneCode, ...]]:
     """The chain, with more and more phases of a program joined."""
     found: list[tuple[LaneCode, ...]] = []
     for most in range(1, PHASES + 1):
-        if (chain := joined_codes(codes, outputs, most)) not in found:
+        if (chain := joined_codes(codes, outputs, most, known=known)) not in found:
             found.append(chain)
     return found
 
@@ -59,7 +62,7 @@ def _cycles(chain: tuple[LaneCode, ...], config: ChipConfig) -> float:
 
 
 def _cycles_in_parts(
-    codes: Sequence[LaneCode], outputs: Collection[str], config: ChipConfig
+    codes: Sequence[LaneCode], outputs: Collection[str], config: ChipConfig, known: KnownJoins
 ) -> float:
     """Cycles for a group of elements of the fastest way to cut a chain into parts, at least two.
 
@@ -73,7 +76,7 @@ def _cycles_in_parts(
         part = codes[first:end]
         made = {each.result for each in part}
         sent = made & set().union(outputs, *taken[end:])
-        lanes = min(_cycles(each, config) for each in _chains(part, sent))
+        lanes = min(_cycles(each, config) for each in _chains(part, sent, known))
         moved = set().union(*taken[first:end]) - made, sent
         return max(lanes, *(rate * sum(formats[each].bits for each in values) for values in moved))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
@@ -31,7 +31,11 @@ from hw.numeric.alu_codes import AluOperation
 from sw.lane_codes.lane_code import CodedPhase, LaneCode, changes
 from sw.timing.timed_lanes import KEPT_AFTER, PHASE_CHANGE
 
-__all__ = ["cycles_per_group", "joined_codes", "joined_firsts", "strip_cycles"]
+__all__ = ["KnownJoins", "cycles_per_group", "joined_codes", "joined_firsts", "strip_cycles"]
+
+#: Joined programs, or None, by the identities of those that are joined and what one may take
+#: beside its packets; with the programs, whose identities stay theirs.
+KnownJoins: TypeAlias = dict[tuple[int, ...], tuple[LaneCode | None, tuple[LaneCode, ...]]]
 
 _FETCHED = (Operand.Y, Operand.Z)
 _NONE_BESIDE = {"auxiliary": AuxiliaryUse.NONE, "auxiliary_form": ElementForm.WORD}
@@ -43,6 +47,7 @@ def joined_codes(
     most: int = PHASES,
     *,
     latched: bool = False,
+    known: KnownJoins | None = None,
 ) -> tuple[LaneCode, ...]:
     """Join successive programs of a chain, each with as many behind it as one PCU can run.
 
@@ -56,7 +61,10 @@ def joined_codes(
         Most phases of a program.
     latched : bool
         Whether the first program may take a vector, and something else for another of its phases.
+    known : KnownJoins
+        Programs that were joined before, by other limits or in a part of the chain.
     """
+    known = {} if known is None else known
     found: list[LaneCode] = []
     rest = list(codes)
     while rest:
@@ -64,7 +72,7 @@ def joined_codes(
         for count in range(2, min(most, len(rest)) + 1):
             later = {value for each in rest[count:] for value in _taken(each)}
             takes = 2 if latched and not found else 1
-            joined = _joined(rest[:count], later.union(outputs), takes)
+            joined = _joined(rest[:count], later.union(outputs), takes, known)
             if joined is not None:
                 taken, code = count, joined
         found.append(code)
@@ -87,7 +95,7 @@ def joined_firsts(
     """
     for count in range(2, len(codes) + 1):
         later = {value for each in codes[count:] for value in _taken(each)}
-        joined = _joined(codes[:count], later.union(outputs), 1)
+        joined = _joined(codes[:count], later.union(outputs), 1, {})
         if joined is not None:
             yield joined, *codes[count:]
 
@@ -130,11 +138,23 @@ def _taken(code: LaneCode) -> set[str]:
     return {each for phase in code.phases for each in (phase.source, *phase.beside) if each}
 
 
-def _joined(codes: Sequence[LaneCode], later: set[str], takes: int) -> LaneCode | None:
+def _joined(
+    codes: Sequence[LaneCode], later: set[str], takes: int, known: KnownJoins
+) -> LaneCode | None:
     """One program for some, or None if a PCU cannot run it.
 
     Others take what is in ``later``; it has so many values beside its packets, or fewer.
     """
+    if later.intersection(each.phases[-1].result or "" for each in codes[:-1]):
+        return None
+    key = (*map(id, codes), takes)
+    if key not in known:
+        known[key] = (_of_one_pcu(codes, takes), tuple(codes))
+    return known[key][0]
+
+
+def _of_one_pcu(codes: Sequence[LaneCode], takes: int) -> LaneCode | None:
+    """The same, where nothing else takes a result but the last one."""
     lead = codes[0].phases[:-1]
     phases = [each.phases[-1] for each in codes]
     if any(len(each.phases) != 1 for each in codes[1:]) or len(lead) + len(phases) > PHASES:
@@ -143,8 +163,6 @@ def _joined(codes: Sequence[LaneCode], later: set[str], takes: int) -> LaneCode 
     if any(each.phase.reduction is not Reduction.NONE or each.second for each in phases):
         return None
     if any(each.phase.result is not ResultForm.WORD for each in phases[:-1]):
-        return None
-    if later.intersection(each for each in made[:-1] if each):
         return None
     own = set(codes[0].constants) if lead else set()
     constants = [*codes[0].constants] if lead else []

@@ -5,7 +5,7 @@ other carries, such as a running maximum, h = h * w + x, or the state of a recur
 
 1. A loop over blocks takes the whole axis as one block, where no size is asked for. The tile that
    it would carry is then read once and made once.
-2. A short loop over points without a product is written out.
+2. A short loop over points is written out, if it has few operations and no product.
 3. Any other loop over points becomes one of `tw.repeat`, whose iterations are launches.
 
 Loops over blocks around such a loop over points are one block as well.
@@ -30,6 +30,9 @@ __all__ = ["without_carried_loops"]
 
 #: Most copies of the body of a loop that is written out.
 _MOST_COPIES = 8
+#: Most element operations of all copies of a body that might be launches: beyond, they are no
+#: longer one or two images, and take longer than launches of one.
+_MOST_OPERATIONS = 24
 
 
 def without_carried_loops(program: Program, tiles: Mapping[str, int]) -> Program:
@@ -86,6 +89,14 @@ def _has_launches(loop: ir.Loop) -> bool:
     return any(_is_carried(each) and each.extent > _MOST_COPIES for each in long)
 
 
+def _is_brief(loop: ir.Loop) -> bool:
+    """Whether all copies of the body have no product and few element operations."""
+    inside = list(walk(loop.body))
+    operations = sum(isinstance(each, ir.Map | ir.Cast | ir.Reduce) for each in inside)
+    few = operations * loop.extent <= _MOST_OPERATIONS
+    return few and not any(isinstance(each, ir.Matmul) for each in inside)
+
+
 class _Rewriter:
     """Nodes in order, with the values that inlined loops leave behind."""
 
@@ -114,8 +125,8 @@ class _Rewriter:
     def _loop(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
         if loop.blocks:
             return self._copies(loop, inside)
-        product = any(isinstance(each, ir.Matmul) for each in walk(loop.body))
-        if _is_carried(loop) and not (loop.extent <= _MOST_COPIES and (inside or not product)):
+        copied = loop.extent <= _MOST_COPIES and (inside or _is_brief(loop))
+        if _is_carried(loop) and not copied:
             if inside:
                 rule = f"at most {_MOST_COPIES} iterations inside another loop over points"
                 raise ProgramError(
