@@ -240,3 +240,17 @@ def test_the_faster_of_both_is_taken():
     compiled = compiler.compile_kernel(kernel, named["small"], dims=sizes, dtype=bf16)
     repeats = [launch.repeat for each in compiled.parts for launch in each.part.launches]
     assert repeats == [5]
+
+
+@pytest.mark.slow
+def test_segments_on_the_rtl(heavy, seed):
+    draw = np.random.default_rng(seed)
+    for kernel, sizes in (
+        (gain_of_head, {"B": 5, "H": 8, "D": 40}),
+        (modulated, {"B": 6, "H": 16, "D": 64}),
+        (turned_heads, {"B": 2, "S": 16, "H": 8, "D": 64}),
+        (whole_tiles, {"B": 3, "H": 32, "D": 80}),
+    ):
+        found = kernel.run(*drawn(kernel, sizes, bf16, draw), config="small", backend="rtl")
+        assert found.verified, (kernel.name, found.problems)
+        assert abs(found.cycles / found.predicted_cycles - 1) <= 0.05
