@@ -13,10 +13,18 @@ from hw.numeric.formats import LANE_BITS, Format, bf16, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
+from sw.compiled import Compiled
 from sw.compiler import compile_kernel
+from sw.kernels.decoder_layer import decoder_layer
 from sw.kernels.matmul import matmul
 
-__all__ = ["cycles_by_outstanding", "first_tensor_unit", "grid_bound", "matrix_unit_cycles"]
+__all__ = [
+    "cycles_by_outstanding",
+    "decoder_layer_of",
+    "first_tensor_unit",
+    "grid_bound",
+    "matrix_unit_cycles",
+]
 
 _SIDE = 256
 
@@ -31,6 +39,13 @@ def cycles_by_outstanding(bursts: int) -> int:
     cycles = run(job, compiled, fields | {"config": "small"}).report["cycles"]
     assert isinstance(cycles, int)
     return cycles
+
+
+def decoder_layer_of(tokens: int, past: int) -> Compiled:
+    """Decoder layer of bf16 on ``small``, of its default sizes but for the tokens of a step."""
+    dims = {**decoder_layer.sizes, "M": tokens}
+    config, options = configurations["small"], {"past": past}
+    return compile_kernel(decoder_layer, config, dims=dims, dtype=bf16, options=options)
 
 
 def matrix_unit_cycles() -> tuple[float, ...]:

@@ -47,7 +47,13 @@ def fused_multiply_add(
 
 
 def alu(operation: AluOperation, a: Array, b: Array, c: Array, d: Array) -> Array:
-    """Words that an operation makes of words, all arrays of uint32 of one shape."""
+    """Words that an operation makes of words, all arrays of uint32 of one shape.
+
+    Raises
+    ------
+    BadInputError
+        The operation is no `AluOperation`.
+    """
     floats = [fp32.from_bits(x) for x in (a, b)]
     numbers = [int32.from_bits(x) for x in (a, b)]
     match operation:
@@ -82,4 +88,6 @@ def alu(operation: AluOperation, a: Array, b: Array, c: Array, d: Array) -> Arra
         case AluOperation.SHIFT_LEFT:
             moved: Array = np.left_shift(a, b & 31)
             return moved
-    return int32.bits_of(np.right_shift(numbers[0], (b & 31).astype(np.int32)))
+        case AluOperation.SHIFT_RIGHT:
+            return int32.bits_of(np.right_shift(numbers[0], (b & 31).astype(np.int32)))
+    raise BadInputError(f"Operation must be one of AluOperation, not {operation!r}")

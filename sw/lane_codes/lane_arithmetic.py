@@ -48,21 +48,8 @@ class Arithmetic:
 
     def __init__(self, table: WordTable) -> None:
         self._table = table
-
-    def apply(self, op: str, words: tuple[Word, ...], integer: bool) -> Word | None:
-        """Result of an element operation other than comparisons and ``where``.
-
-        Returns
-        -------
-        Word or None
-            None if the lanes have no such operation on int32, or no unit can take the operands.
-        """
-        if integer:
-            return self._integer(op, *words)
-        if op in SEQUENCES:
-            result: Word = SEQUENCES[op](self, *words)
-            return result
-        functions: dict[str, Callable[..., Word | None]] = {
+        #: Operations on fp32 that are no sequences, and those on int32, by name.
+        self._reals: dict[str, Callable[..., Word | None]] = {
             "add": self.add,
             "sub": self.subtract,
             "mul": self.multiply,
@@ -77,7 +64,32 @@ class Arithmetic:
             "rsqrt": self.rsqrt,
             "reciprocal": self.reciprocal,
         }
-        return functions[op](*words)
+        self._integers: dict[str, Callable[..., Word | None]] = {
+            "add": self._sum,
+            "sub": self._difference,
+            "mul": self._shifted,
+            "neg": self._minus,
+            "abs": lambda a: self._chosen_less(a, ZERO, self._minus(a), a),
+            "max": lambda a, b: self._chosen_less(a, b, b, a),
+            "min": lambda a, b: self._chosen_less(a, b, a, b),
+        }
+
+    def computes(self, op: str, integer: bool) -> bool:
+        """Whether lanes have an element operation, on int32 or on fp32."""
+        return op in self._integers if integer else op in SEQUENCES or op in self._reals
+
+    def apply(self, op: str, words: tuple[Word, ...], integer: bool) -> Word | None:
+        """Result of an element operation that lanes have: no comparison, nor ``where``.
+
+        Returns
+        -------
+        Word or None
+            None if no unit can take the operands.
+        """
+        if not integer and op in SEQUENCES:
+            result: Word = SEQUENCES[op](self, *words)
+            return result
+        return (self._integers if integer else self._reals)[op](*words)
 
     def function(self, function: AnyFunction, a: Word) -> Word:
         """Function of the special function unit, or of a unit of a user."""
@@ -247,24 +259,17 @@ class Arithmetic:
         self._mark(result, raw)
         return result
 
-    def _integer(self, op: str, a: Word, b: Word = ZERO) -> Word | None:
-        """Result on int32, or None."""
-        plus = AluOperation.ADD_INT32
-        if op == "add":
-            return self._alu(plus, a, b, integer=True)
-        if op in ("max", "min"):
-            first, second = (b, a) if op == "max" else (a, b)
-            return self._chosen_less(a, b, first, second)
-        if op == "sub" and isinstance(b, int):
-            return self._alu(plus, a, -b & _ALL, integer=True)
-        if op == "sub":
-            # a - b is the complement of (complement of a) + b.
-            total = self._alu(plus, self._complement(a), b, integer=True)
-            return self._complement(total)
-        if op == "mul":
-            return self._shifted(a, b)
-        minus = self._complement(self._alu(plus, a, _ALL, integer=True))
-        return minus if op == "neg" else self._chosen_less(a, ZERO, minus, a)
+    def _sum(self, a: Word, b: Word) -> Word:
+        return self._alu(AluOperation.ADD_INT32, a, b, integer=True)
+
+    def _difference(self, a: Word, b: Word) -> Word:
+        if isinstance(b, int):
+            return self._sum(a, -b & _ALL)
+        # a - b is the complement of (complement of a) + b.
+        return self._complement(self._sum(self._complement(a), b))
+
+    def _minus(self, a: Word) -> Word:
+        return self._complement(self._sum(a, _ALL))
 
     def _complement(self, a: Word) -> Word:
         return self._alu(AluOperation.XOR, a, _ALL, integer=True)

@@ -225,8 +225,11 @@ class Region:
             word: Word | None = self._math.chosen(condition, words[0], words[1], whole)
         elif node.function is not None:
             word = self._math.function(node.function, words[0])
-        else:
+        elif self._math.computes(node.op, whole):
             word = self._math.apply(node.op, words, whole)
+        else:
+            rule = f"`{notation(node.op)}` of {format_.name} is no operation of lanes"
+            raise refused(node, rule, node.op)
         if word is None and node.op == "fma":
             rule = "takes a tile as a factor and as many operands as one phase fetches on chips"
             raise refused(node, f"`fma` {rule}; write x * y + z", node.op)

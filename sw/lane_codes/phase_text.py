@@ -41,6 +41,14 @@ _SELECTS = {
     AluOperation.SELECT_EQUAL: "==",
     AluOperation.SELECT_LESS_INT32: "<",
 }
+#: Operations written as a call, with the number of operands that they take.
+_CALLS = {
+    AluOperation.MINIMUM: 2,
+    AluOperation.MAXIMUM: 2,
+    AluOperation.CEIL: 1,
+    AluOperation.TO_INT32: 1,
+    AluOperation.FROM_INT32: 1,
+}
 _INTEGER = {
     AluOperation.ADD_INT32,
     AluOperation.SELECT_LESS_INT32,
@@ -114,9 +122,8 @@ def _alu(phase: LanePhase, previous: str, constants: tuple[int, ...]) -> str:
         return f"({a} {_INFIX[operation]} {b})"
     if operation in _SELECTS:
         return f"({c} if {a} {_SELECTS[operation]} {b} else {d})"
-    if operation in (AluOperation.MINIMUM, AluOperation.MAXIMUM):
-        return f"{operation.name.lower()}({_bare(a)}, {_bare(b)})"
-    return f"{operation.name.lower()}({_bare(a)})"
+    taken = (a, b)[: _CALLS[operation]]
+    return f"{operation.name.lower()}({', '.join(map(_bare, taken))})"
 
 
 def _operand(

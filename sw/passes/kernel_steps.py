@@ -147,7 +147,7 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
     ),
     Pass(
         "online",
-        "rewrite a softmax over blocks: a whole maximum, powers of two, a column of ones",
+        "rewrite a softmax over blocks or whole rows: whole maximum, powers of two, column of ones",
         _online,
         needs=("summed",),
         leaves=("summed",),

@@ -220,10 +220,10 @@ class _Blocks:
         if not isinstance(kind, TileType) or kind.cols != self._whole:
             return operand
         if operand.name not in self._copies:
-            self._copies[operand.name] = self._columns(operand, kind, node)
+            self._copies[operand.name] = self._columns(kind, node)
         return self._copies[operand.name]
 
-    def _columns(self, value: ir.Value, kind: TileType, node: ir.Node | None) -> ir.Value:
+    def _columns(self, kind: TileType, node: ir.Node | None) -> ir.Value:
         kind = TileType(kind.rows, self._axis, kind.format)
         product = self._softmax.product
         match node:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from docs.tools.gallery import PICTURES, commands
+from sw.kernels import modules
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
@@ -86,6 +87,15 @@ def test_every_page_is_linked():
     # Every contributor opens these.
     opened = {ROOT / name for name in ("README.md", "CONTRIBUTING.md")}
     assert [page.name for page in PAGES if page not in linked | opened] == []
+
+
+def test_every_kernel_has_a_section():
+    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    heads = {
+        name for head in re.findall(r"^## (.+)$", page, re.MULTILINE) for name in head.split(", ")
+    }
+    missing = sorted(set(modules()) - heads)
+    assert missing == [], "docs/kernels.md must have a section for each kernel of sw/kernels"
 
 
 def test_every_testbench_has_a_row():

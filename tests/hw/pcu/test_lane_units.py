@@ -134,3 +134,9 @@ def test_the_ceiling_in_numpy_is_the_least_integer_not_below(seed):
     assert fp32.bits_of(ceil(np.float32([np.nan])))[0] == fp32.canonical_nan
     with pytest.raises(BadInputError, match="must be of float32, not float64"):
         ceil(np.float64(1))
+
+
+def test_a_code_of_no_operation_is_refused():
+    words = [np.zeros(1, np.uint32)] * 4
+    with pytest.raises(BadInputError, match="must be one of AluOperation, not 16"):
+        alu(len(AluOperation), *words)

@@ -15,6 +15,8 @@ from hw.numeric.formats import bf16, fp32, int8
 from sim.golden import golden
 from sim.oracle import product
 from sim.run.job import Problem
+from sw.ir.nodes import Matmul
+from sw.ir.rewrite import walk
 from sw.kernels import modules
 from tests.sw.kernels import functions_by_definition, kernels_by_definition
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
@@ -132,6 +134,18 @@ def require_definition(problem, inputs, found, bits, told, **options):
         mine = found[spec.name]
         assert mine.dtype == wanted.dtype and mine.shape == wanted.shape, (spec, told)
         assert mine.tobytes() == wanted.tobytes(), (spec, told)
+
+
+def test_every_kernel_has_a_definition():
+    missing = sorted(set(KERNELS) - set(BY_DEFINITION))
+    assert missing == [], "tests.sw.kernels.kernels_by_definition must have every kernel"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_with_products_are_named(name, seed):
+    sizes = random_sizes(np.random.default_rng(seed), name)
+    nodes = walk(problem_of(name, sizes, bf16).program.nodes)
+    assert any(isinstance(node, Matmul) for node in nodes) == (name in PRODUCTS)
 
 
 @pytest.mark.parametrize("name", BY_DEFINITION)

@@ -59,6 +59,12 @@ def test_a_phase_is_a_formula(phase, constant, text):
     assert phases_text(LaneProgram((phase,), (constant,))) == [f"{text} -> 32 bits"]
 
 
+def test_every_operation_of_the_alu_has_a_formula_of_its_own():
+    texts = [phases_text(LaneProgram((alu(each, X, Y, X, Y),))) for each in AluOperation]
+    # Sums of fp32 and int32 are written alike, and so are selections by either order.
+    assert len({text for (text,) in texts}) == len(AluOperation) - 2
+
+
 def test_statistics_are_named_where_they_change_and_where_they_are_read():
     largest = alu(AluOperation.OR, X, reduction=Reduction.MAXIMUM, result=ResultForm.NONE)
     difference = alu(AluOperation.SUBTRACT, X, Y, y=Fetched.STATISTIC_0, result=ResultForm.BF16)

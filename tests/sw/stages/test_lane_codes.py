@@ -9,7 +9,10 @@ import pytest
 import sw.language as tw
 from hw.arch.errors import BadInputError
 from sim.golden import golden
+from sw.ir.element_operations import OPERATIONS
+from sw.lane_codes.lane_arithmetic import Arithmetic
 from sw.lane_codes.lane_codes import lane_codes
+from sw.lane_codes.lane_words import WordTable
 from sw.language.program_error import ProgramError
 from tests.sw.stages.lane_machine import parts_of, region_results
 
@@ -219,6 +222,29 @@ def test_a_tile_of_another_format_is_refused_by_the_formats_of_lanes():
     ) as refused:
         run(lambda x, z: x + z, dtype=tw.fp16)
     assert refused.value.kind == "format" and refused.value.where.startswith(Path(__file__).name)
+
+
+def test_lanes_have_every_operation_of_the_language():
+    """Comparisons and choices are computed as conditions."""
+    math = Arithmetic(WordTable(16))
+    others = [each for each in OPERATIONS.values() if not (each.compares or each.chooses)]
+    missing = [
+        f"{each.name} of {format_}"
+        for each in others
+        for format_, arithmetic in (("fp32", each.fp32), ("int32", each.int32))
+        if arithmetic is not None and not math.computes(each.name, format_ == "int32")
+    ]
+    assert missing == [], "sw.lane_codes.lane_arithmetic must have each operation on each format"
+
+
+@pytest.mark.parametrize("dtype", [tw.bf16, tw.int32], ids=lambda dtype: dtype.name)
+def test_an_operation_that_lanes_lack_is_named_at_its_line(dtype, monkeypatch):
+    monkeypatch.setattr(Arithmetic, "computes", lambda *_: False)
+    name = "int32" if dtype == tw.int32 else "fp32"
+    message = f"`maximum` of {name} is no operation of lanes"
+    with pytest.raises(ProgramError, match=message) as refused:
+        run(tw.maximum, dtype=dtype)
+    assert refused.value.kind == "unserved" and refused.value.where.startswith(Path(__file__).name)
 
 
 @pytest.mark.parametrize("phases", [0, 7])
