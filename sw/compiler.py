@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import functools
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -97,21 +97,19 @@ def compile_kernel(
     whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
     whole, texts = _divided(whole)
     known = known or KnownParts()
-    forms = [_Form(whole, texts)]
-    if held_up(whole.division, config, schedule):
-        forms += _without_chains(whole, texts)
-    if len(forms) == 1:
-        return _compiled(forms[0], place_seed, known)
-    divisions = forms[0].whole.division, forms[1].whole.division
-    behind, apart = compared(*divisions, config, schedule) or (1.0, 1.0)
-    if CLEAR * behind <= apart:
-        return _compiled(forms[0], place_seed, known)
-    if CLEAR * apart <= behind:
-        with contextlib.suppress(BadInputError):
-            found = _compiled(forms[1], place_seed, known)
-            cycles = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
-            return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
-    return _faster(forms, place_seed, known)
+    first = _Form(whole, texts)
+    others = list(_without_chains(first)) if held_up(whole.division, config, schedule) else []
+    for other in others:
+        divisions = whole.division, other.whole.division
+        behind, apart = compared(*divisions, config, schedule) or (1.0, 1.0)
+        if CLEAR * behind <= apart:
+            return _compiled(first, place_seed, known)
+        if CLEAR * apart <= behind:
+            with contextlib.suppress(BadInputError):
+                found = _compiled(other, place_seed, known)
+                cycles = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
+                return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
+    return _faster(first, others or _without_chains(first), place_seed, known)
 
 
 def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
@@ -142,30 +140,30 @@ class _Form:
     texts: Mapping[str, str]
 
 
-def _without_chains(whole: Compilation, texts: Mapping[str, str]) -> Iterator[_Form]:
+def _without_chains(form: _Form) -> Iterator[_Form]:
     """The kernel without lane programs behind products; nothing if that is refused.
 
     The PCUs of such a program are missing from the product's grid, but its values pass through
     memory otherwise.
     """
-    other = copy.copy(whole)
+    other = copy.copy(form.whole)
     other.chains = False
     with contextlib.suppress(BadInputError):
         again = run_passes(KERNEL_PASSES[-1:], other)
-        yield _Form(other, {**texts, **again})
+        yield _Form(other, {**form.texts, **again})
 
 
-def _faster(forms: Sequence[_Form], place_seed: int, known: KnownParts) -> Compiled:
+def _faster(first: _Form, others: Iterable[_Form], place_seed: int, known: KnownParts) -> Compiled:
     """The form of fewer predicted cycles; the first if they are equal, or the other is refused.
 
     The other one is compiled if a product of the first is held up as its plan has been chosen.
     """
-    compiled = _compiled(forms[0], place_seed, known)
+    compiled = _compiled(first, place_seed, known)
     if not any(map(_is_held_up, compiled.parts)):
         return compiled
     try:
-        found = _compiled(forms[1], place_seed, known)
-    except BadInputError:
+        found = _compiled(next(iter(others)), place_seed, known)
+    except (BadInputError, StopIteration):
         return compiled
     # The parts that both have are not run for it.
     behind, apart = compiled.cycles_beside(found), found.cycles_beside(compiled)
