@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Container, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
@@ -23,6 +22,7 @@ from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
 from sw.parts.joined_rows import cut_tensors, joined_rows, row_loop, whole_rows_loop
 from sw.parts.part import Argument, Part, PartLaunch
+from sw.parts.point_slice import PointSlice
 from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
 from sw.passes.simplify import simplified
@@ -57,7 +57,7 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
         nodes = slices.block(nodes)
     except _NoSliceError:
         return ()
-    made: Sequence[_Slice] = slices.made
+    made: Sequence[PointSlice] = slices.made
     parts = [_part(program, nodes, made, points)]
     while points and (longer := _of_all_points(nodes, points[-1], made)) is not None:
         nodes, made = longer
@@ -67,7 +67,10 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
 
 
 def _part(
-    program: Program, nodes: tuple[ir.Node, ...], made: Sequence[_Slice], points: Sequence[ir.Loop]
+    program: Program,
+    nodes: tuple[ir.Node, ...],
+    made: Sequence[PointSlice],
+    points: Sequence[ir.Loop],
 ) -> Part:
     """The part whose iteration accesses some slices, launched for each of some points."""
     order = [each.name for each in program.tensors]
@@ -110,86 +113,6 @@ def _without_points(
     return tuple(found)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Slice:
-    """A slice of an array.
-
-    Parameters
-    ----------
-    array : str
-    offset : int
-        Bytes from the beginning of the array.
-    strides : mapping of str to int
-        Bytes per iteration of each loop over points.
-    tensor : Tensor
-    spec : ArraySpec
-    """
-
-    array: str
-    offset: int
-    strides: Mapping[str, int]
-    tensor: Tensor
-    spec: ArraySpec
-
-    @property
-    def rows(self) -> int:
-        """Rows of its matrix; a vector is one."""
-        return math.prod(each.size for each in self.tensor.type.dims[:-1])
-
-    def of_points(self, loop: ir.Loop, rows: int, *, cut: bool, between: bool) -> _Slice | None:
-        """The slice with a row for each row of all iterations of a loop.
-
-        Parameters
-        ----------
-        loop : Loop
-        rows : int
-            Rows of an iteration.
-        cut : bool
-            Whether the slice has as many; else all rows of an iteration are its only one.
-        between : bool
-            Whether the rows of an iteration lie between those of the others, not behind them.
-
-        Returns
-        -------
-        _Slice or None
-            None if a result would lie in segments.
-        """
-        *before, columns = self.tensor.type.dims
-        sizes = [each.size for each in before]
-        if sizes != ([rows] if cut else [1] * len(before)):
-            return None
-        spec = self.spec
-        levels = [(rows, spec.pitch if cut else 0)]
-        if spec.segments is not None:
-            if spec.segments.axis:
-                return None
-            levels = [*spec.segments.loops, (rows // spec.segments.count, spec.pitch)]
-        point = loop.extent, self.strides[loop.index]
-        *outer, (_, pitch) = _merged([*levels, point] if between else [point, *levels])
-        if outer and spec.output:
-            return None
-        name = before[0].name if cut else loop.index
-        dims = Dim(name, rows * loop.extent), columns
-        kind = dataclasses.replace(self.tensor.type, dims=dims)
-        segments = Segments(0, tuple(outer)) if outer else None
-        spec = dataclasses.replace(spec, shape=kind.shape, row_pitch=None, segments=segments)
-        if pitch != spec.pitch:
-            spec = dataclasses.replace(spec, row_pitch=pitch)
-        return dataclasses.replace(self, tensor=Tensor(self.tensor.name, kind), spec=spec)
-
-
-def _merged(levels: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Loops over rows, counts and bytes, with those joined of which the inner one goes on."""
-    found: list[tuple[int, int]] = []
-    for count, stride in levels:
-        if found and count == 1:
-            continue
-        if found and (found[-1][0] == 1 or found[-1][1] == count * stride):
-            count *= found.pop()[0]
-        found.append((count, stride))
-    return found
-
-
 class _Slices:
     """Tensors of the program of one iteration, one for each slice of an array that it accesses."""
 
@@ -204,7 +127,7 @@ class _Slices:
         self._program, self._arrays, self._joined = program, arrays, joined
         self._blocks = [each for each in walk(nodes) if isinstance(each, ir.Loop)]
         self._points = [each.index for each in points]
-        self.made: list[_Slice] = []
+        self.made: list[PointSlice] = []
 
     def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
         """The nodes with views of the slices."""
@@ -293,13 +216,13 @@ class _Slices:
         if pitch != spec.pitch:
             spec = dataclasses.replace(spec, row_pitch=pitch)
         spec = dataclasses.replace(spec, segments=segments)
-        self.made.append(_Slice(tensor.name, offset, strides, Tensor(name, kind), spec))
+        self.made.append(PointSlice(tensor.name, offset, strides, Tensor(name, kind), spec))
         return name
 
 
 def _of_all_points(
-    nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[_Slice]
-) -> tuple[tuple[ir.Node, ...], list[_Slice]] | None:
+    nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[PointSlice]
+) -> tuple[tuple[ir.Node, ...], list[PointSlice]] | None:
     """Nodes and slices with a row for each row of all points of the innermost loop over them."""
     loop = row_loop(nodes)
     if loop is not None:
@@ -333,7 +256,7 @@ def _of_all_points(
     return None if longer is None else (longer, whole)
 
 
-def _segmented(slices: Sequence[_Slice]) -> int:
+def _segmented(slices: Sequence[PointSlice]) -> int:
     """How many slices lie in segments of rows."""
     return sum(each.spec.segments is not None and each.spec.segments.axis == 0 for each in slices)
 
@@ -366,7 +289,7 @@ def _join(
     return Dim(dim.name, size), segments
 
 
-def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[PartLaunch, ...]:
+def _launches(points: Sequence[ir.Loop], slices: Sequence[PointSlice]) -> tuple[PartLaunch, ...]:
     """One launch for each iteration of the outer loops, which repeats the innermost one.
 
     A loop around it whose iterations go on where those inside it end is repeated with it.
@@ -398,6 +321,6 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[Part
     return tuple(found)
 
 
-def _goes_on(outer: str, inner: str, repeat: int, slices: Sequence[_Slice]) -> bool:
+def _goes_on(outer: str, inner: str, repeat: int, slices: Sequence[PointSlice]) -> bool:
     """Whether a loop moves every slice as far as so many iterations of the loop inside it do."""
     return all(each.strides[outer] == repeat * each.strides[inner] for each in slices)
