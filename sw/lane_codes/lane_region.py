@@ -234,9 +234,8 @@ class Region:
             rule = "takes a tile as a factor and as many operands as one phase fetches on chips"
             raise refused(node, f"`fma` {rule}; write x * y + z", node.op)
         if word is None:
-            raise refused(
-                node, f"`{notation(node.op)}` of int32 takes a power of two on chips", node.op
-            )
+            rule = "takes a power of two on chips: write `.to(tw.fp32)` before it"
+            raise refused(node, f"`{notation(node.op)}` of int32 {rule}", node.op)
         if not whole:
             return Number(format_, word, None)
         ordered = operation.chooses and all(self._ordered(each) for each in numbers)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from sw.ir import nodes as ir
+from sw.ir.format_rules import int8
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
+from sw.ir.types import TileType
 from sw.parts.slices import Cut, slice_of
 
 __all__ = ["computes", "is_cast_operand", "is_counted", "largest", "loads"]
@@ -31,9 +33,18 @@ def is_counted(cut: Cut, reduced: Collection[int]) -> bool:
 
 
 def is_cast_operand(program: Program, cut: Cut) -> bool:
-    """Whether a cut is a cast that a product reads: operands in memory need no computation."""
-    return isinstance(cut.node, ir.Cast) and any(
-        isinstance(node, ir.Matmul) and cut.value in node.values[:2] for node in walk(program.nodes)
+    """Whether a cut is a cast that a product reads, or one of int8 that a reduction reads.
+
+    Operands in memory need no computation, and lanes have no statistics of int8.
+    """
+    if not isinstance(cut.node, ir.Cast):
+        return False
+    (source,) = cut.node.values
+    short = isinstance(source.type, TileType) and source.type.format == int8
+    return any(
+        (isinstance(node, ir.Matmul) or (short and isinstance(node, ir.Reduce)))
+        and cut.value in node.values[:2]
+        for node in walk(program.nodes)
     )
 
 

@@ -25,7 +25,12 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.grids import Grid, on_grids
 from sw.stages.long_rows import divisor
-from sw.stages.pipeline import Pipeline, PipelineParts, pcu_name
+from sw.stages.pipeline import (
+    Pipeline,
+    PipelineParts,
+    pcu_name,
+    require_first_statistics,
+)
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
@@ -87,10 +92,7 @@ class _Builder:
         if self.lines > 1 and apart % BASE_ALIGNMENT:
             # A line's tensors begin so many bytes behind those of the line before.
             raise unfit("Bytes from line to line", f"be a multiple of {BASE_ALIGNMENT}", apart)
-        if any(len(code.phases) > 1 for code in codes[1:]):
-            rule = "have one phase, because statistics are of tiles that are loaded"
-            phases = max(len(code.phases) for code in codes[1:])
-            raise unfit("Lane programs behind the first", rule, phases)
+        require_first_statistics(codes)
         sent = sum(each.result is not None for each in codes[0].phases)
         if sent > 1:
             rule = "send its result alone, and no value for a later phase of its own"

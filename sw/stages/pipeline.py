@@ -35,6 +35,7 @@ __all__ = [
     "PipelineParts",
     "fitting",
     "pcu_name",
+    "require_first_statistics",
 ]
 
 
@@ -100,6 +101,22 @@ def fitting(candidates: Iterable[Pipeline | Unfit], name: str) -> Iterator[Pipel
             value=problem.value,
             rule=problem.rule,
         )
+
+
+def require_first_statistics(codes: Sequence[LaneCode]) -> None:
+    """Refuse a chain of which another program than the first has statistics.
+
+    Raises
+    ------
+    Unfit
+    """
+    phases = max((len(code.phases) for code in codes[1:]), default=1)
+    if phases > 1:
+        rule = (
+            "have one phase (statistics are of tiles that are loaded, and none of int8: write "
+            "`.to(tw.fp32)`)"
+        )
+        raise unfit("Lane programs behind the first", rule, phases)
 
 
 class PipelineParts:

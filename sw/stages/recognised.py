@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from hw.arch.config import ChipConfig
 from sw.array_spec import ArraySpec
@@ -13,8 +14,10 @@ from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
 from sw.gathers.row_scatter import RowScatter, has_scatter, row_scatter_of
 from sw.gathers.scatter_pipeline import scatter_pipelines
 from sw.ir import nodes as ir
+from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import rebuild, walk
+from sw.ir.types import Dim, Entry, Tensor, View
 from sw.language.program_error import ProgramError
 from sw.passes.stage import Product, stage
 from sw.prologue.computed_pipeline import computed_pipelines
@@ -110,14 +113,33 @@ def _recognised(
     if has_scatter(program):
         return row_scatter_of(program)
     if has_powers(program):
-        return softmax_product_of(program)
+        return softmax_product_of(_with_rows(program))
     if has_computed(program):
         return computed_product_of(program, config)
     if any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
-        return stage(program, config)
+        return stage(_with_rows(program), config)
     if has_gather(program):
         return row_gather_of(program)
     return region_of(program)
+
+
+def _with_rows(program: Program) -> Program:
+    """A program whose tensors of one axis are matrices of one row, as they lie in memory."""
+    rows = {
+        each.name: dataclasses.replace(each.type, dims=(Dim("row", 1), *each.type.dims))
+        for each in program.tensors
+        if len(each.type.dims) == 1
+    }
+    if not rows:
+        return program
+
+    def change(item: Any) -> Any:
+        if isinstance(item, View) and item.tensor in rows:
+            return View(item.tensor, (Entry(Affine(), Axis(1)), *item.entries))
+        return item
+
+    every = tuple(Tensor(each.name, rows.get(each.name, each.type)) for each in program.tensors)
+    return dataclasses.replace(program, tensors=every, nodes=rebuild(program.nodes, change))
 
 
 def pipelines_of(

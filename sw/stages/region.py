@@ -290,8 +290,12 @@ class _Finder:
                 f"multiple of {BASE_ALIGNMENT * 8 // bits} ({BASE_ALIGNMENT} bytes), not at "
                 f"{last.start}",
             )
+        shifted = any(name in last.start.symbols for name in self._loops)
+        way = "; blocks that are shifted, or of a part of an axis, may be rows, as of `u[N, 1]`"
         raise refused(
-            node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
+            node,
+            f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
+            f"{way if shifted else ''}",
         )
 
     def _part(

@@ -16,7 +16,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import require_count, unfit
 from sw.stages.grids import Grid
 from sw.stages.long_rows import chunks_of
-from sw.stages.pipeline import PipelineParts
+from sw.stages.pipeline import PipelineParts, require_first_statistics
 from sw.stages.region import Part, Region
 from sw.stages.rows.row_pieces import RowPieces
 
@@ -99,10 +99,7 @@ class RowFrame:
         for number in filter(self.stores, range(len(codes))):
             if (rows := self.group * self.count(number) // self.result_parts(number)) > MAX_BOX:
                 raise unfit("Rows of a block of results", f"be at most {MAX_BOX}", rows)
-        if any(len(code.phases) > 1 for code in codes[1:]):
-            rule = "have one phase, because statistics are of tiles that are loaded"
-            phases = max(len(code.phases) for code in codes[1:])
-            raise unfit("Lane programs behind the first", rule, phases)
+        require_first_statistics(codes)
         for number in range(len(codes)):
             sent = self.sent(number)
             if len(sent) > 1 and not region.outputs.keys() >= set(sent):

@@ -65,3 +65,29 @@ def test_cast_operands_have_the_bits_of_a_product_of_cast_inputs(kernel, x_forma
     result = kernel.run(x, second, config="tiny", backend="emulator", out=tw.fp32)
     assert result.verified
     assert (result.Y == gemm(x.astype(BF16), w.astype(BF16), out=tw.fp32)).all()
+
+
+@tw.kernel("X[M, N]: int8 -> r[M, 1]: fp32, c[1, N]: fp32, t[1, 1]: fp32")
+def sums_of_int8(X, r, c, t):
+    x = tw.load_tile(X).to(tw.fp32)
+    rows = tw.row_sum(x)
+    tw.store_tile(r, rows)
+    tw.store_tile(c, tw.col_sum(x))
+    tw.store_tile(t, tw.col_sum(rows))
+
+
+@tw.kernel("X[M, N]: int8 -> r[M, 1]: int32")
+def uncast_sums(X, r):
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(r[i, :], tw.row_sum(tw.load_tile(X[i, :])))
+
+
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_statistics_of_int8_are_of_a_cast_in_memory(config, seed):
+    x = np.random.default_rng(seed).integers(-100, 100, (20, 33)).astype(np.int8)
+    found = sums_of_int8.run(x, config=config, backend="emulator")
+    assert found.verified, found.problems
+    assert (found.r[:, 0] == x.sum(1)).all() and (found.c[0] == x.sum(0)).all()
+    assert found.t[0, 0] == x.sum()
+    with pytest.raises(tw.BadInputError, match=r"none of int8: write `.to\(tw.fp32\)`"):
+        uncast_sums.run(x, config=config, backend="emulator")
