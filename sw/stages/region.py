@@ -17,7 +17,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format
 from sw.ir.program import Program
-from sw.ir.types import Entry, TileType, Type
+from sw.ir.types import Entry, Role, TileType, Type
 from sw.language.program_error import refused
 
 __all__ = ["Part", "Region", "Source", "region_of"]
@@ -146,7 +146,12 @@ class _Finder:
             match node:
                 case ir.Loop():
                     if node.mode != "metapipe" or node.until is not None:
-                        raise refused(node, f"`{node.mode}` loop is not supported by hardware yet")
+                        updates = any(
+                            each.type.role is Role.INOUT for each in self._program.tensors
+                        )
+                        way = ": `tw.repeat` runs iterations that need what others store"
+                        rule = f"`{node.mode}` loop is not supported by hardware yet"
+                        raise refused(node, rule + (way if updates else ""))
                     if node.carries:
                         rule = "A tile carried by a loop without a product is not supported yet"
                         raise refused(node, rule)
