@@ -59,10 +59,10 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
         return ()
     made: Sequence[PointSlice] = slices.made
     parts = [_part(program, nodes, made, points)]
-    while points and (longer := _of_all_points(nodes, points[-1], made)) is not None:
-        nodes, made = longer
+    while points and (longer := _of_all_points(nodes, points[-1], made)):
         points.pop()
-        parts.append(_part(program, nodes, made, points))
+        parts += [_part(program, *each, points) for each in reversed(longer)]
+        nodes, made = longer[0]
     return tuple(reversed(parts))
 
 
@@ -222,8 +222,11 @@ class _Slices:
 
 def _of_all_points(
     nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[PointSlice]
-) -> tuple[tuple[ir.Node, ...], list[PointSlice]] | None:
-    """Nodes and slices with a row for each row of all points of the innermost loop over them."""
+) -> list[tuple[tuple[ir.Node, ...], list[PointSlice]]]:
+    """Nodes and slices with a row for each row of all points of the innermost loop over them.
+
+    Rows are in one order or in both, that of fewest slices in segments first.
+    """
     loop = row_loop(nodes)
     if loop is not None:
         cut = cut_tensors(loop)
@@ -232,7 +235,7 @@ def _of_all_points(
         cut = frozenset(each.tensor.name for each in slices if each.rows == rows > 1)
         loop = whole_rows_loop(nodes, points, rows)
         if loop is None:
-            return None
+            return []
         nodes = (loop,)
     own = cut | {each.tensor.name for each in slices if each.strides[points.index]}
     choices = []
@@ -246,14 +249,16 @@ def _of_all_points(
         whole = [each for each in made if each is not None]
         if len(whole) == len(made):
             choices.append(whole)
-    if not choices:
-        return None
-    whole = min(choices, key=_segmented)
-    if _segmented(whole) and any(isinstance(each, ir.Matmul) for each in walk(nodes)):
-        return None
-    tensors = {each.tensor.name: each.tensor for each in whole if each.tensor.name in own}
-    longer = joined_rows(nodes, loop, points.extent, tensors)
-    return None if longer is None else (longer, whole)
+    choices.sort(key=_segmented)
+    has_product = any(isinstance(each, ir.Matmul) for each in walk(nodes))
+    if has_product or not all(map(_segmented, choices)):
+        choices = [each for each in choices if not _segmented(each)][:1]
+    found = []
+    for whole in choices:
+        tensors = {each.tensor.name: each.tensor for each in whole if each.tensor.name in own}
+        longer = joined_rows(nodes, loop, points.extent, tensors)
+        found += [(longer, whole)] if longer is not None else []
+    return found
 
 
 def _segmented(slices: Sequence[PointSlice]) -> int:
@@ -298,7 +303,7 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[PointSlice]) -> tuple[
     """
     last = points[-1].index if points else ""
     between = any(
-        each.spec.output and each.strides[last] < each.spec.bytes - each.spec.pitch
+        each.spec.output and each.strides[last] < each.spec.reach - each.spec.row_bytes
         for each in slices
         if points
     )

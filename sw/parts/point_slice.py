@@ -55,7 +55,7 @@ class PointSlice:
         Returns
         -------
         PointSlice or None
-            None if a result would lie in segments.
+            None if rows of a result would lie in one place, or it has another number of rows.
         """
         *before, columns = self.tensor.type.dims
         sizes = [each.size for each in before]
@@ -69,7 +69,7 @@ class PointSlice:
             levels = [*spec.segments.loops, (rows // spec.segments.count, spec.pitch)]
         point = loop.extent, self.strides[loop.index]
         *outer, (_, pitch) = _merged([*levels, point] if between else [point, *levels])
-        if outer and spec.output:
+        if spec.output and not all(stride for _, stride in (*outer, (0, pitch))):
             return None
         name = before[0].name if cut else loop.index
         dims = Dim(name, rows * loop.extent), columns

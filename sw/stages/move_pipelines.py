@@ -79,8 +79,9 @@ def _copy(
     room = config.pmu.capacity_bytes // 4 // (wide * element)
     share = max(ceil_div(_LEAST_BLOCK, wide), ceil_div(region.rows, lines * _BLOCKS))
     high = max(1, min(MAX_BOX, ceil_div(region.rows, lines), room, share))
-    _, place = argument_of(arrays, source.tensor)
-    high = next(each for each in range(high, 0, -1) if are_in_segments(place, each))
+    places = [argument_of(arrays, each)[1] for each in (source.tensor, result)]
+    heights = range(high, 0, -1)
+    high = next(high for high in heights if all(are_in_segments(each, high) for each in places))
     down, across = ceil_div(region.rows, high), ceil_div(region.columns, wide)
     require_count("blocks of rows", down)
     require_count("blocks of columns", across)
@@ -103,8 +104,8 @@ def _copy(
         box, row = (wide, high), line * high
         loads = in_segments(arrays, boxes_of(arrays, source.tensor, box, row), loops, row)
         parts.load(f"{name}_load", line, *loads, [Socket(name)])
-        tensor = boxes_of(arrays, result, box, row)
-        parts.store(f"{name}_store", line, tensor, loops, [(Socket(name), 1)])
+        stores = in_segments(arrays, boxes_of(arrays, result, box, row), loops, row)
+        parts.store(f"{name}_store", line, *stores, [(Socket(name), 1)])
     summary = f"{lines} buffers, {down} x {across} blocks of {high} x {wide}"
     return parts.done(summary, high, wide)
 

@@ -28,6 +28,7 @@ from sw.stages.elements.element_inputs import ElementInput
 from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
+from sw.stages.segmented_rows import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk
 
 __all__ = ["element_pipelines"]
@@ -176,7 +177,8 @@ class _Builder:
         self, line: int, result: int, tensor: str, sources: list[tuple[Socket, int]]
     ) -> None:
         agcu = line * len(self.region.outputs) + result
-        box, loops = self.blocks.boxes(line, tensor)
+        row, _ = self.blocks.place(line)
+        box, loops = in_segments(self.blocks.arrays, *self.blocks.boxes(line, tensor), row)
         name = f"line{line}_{tensor}"
         if len(sources) > MERGED:
             self._collect(line, name, self.region.formats[tensor], sources)

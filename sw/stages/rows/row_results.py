@@ -20,6 +20,7 @@ from sw.fabric.merges import MERGED
 from sw.passes.field_limits import unfit
 from sw.stages.pipeline import pcu_name
 from sw.stages.rows.row_frame import RowFrame
+from sw.stages.segmented_rows import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import boxes_across, loop, nest
 
@@ -170,7 +171,8 @@ class RowResults:
             )
         rows, turns = frame.group * self._copies, frame.turns(self._number)
         step = rows * self._parts
-        box = boxes_of(frame.arrays, tensor, (layout.box, rows), line * step * turns)
+        row = line * step * turns
+        box = boxes_of(frame.arrays, tensor, (layout.box, rows), row)
         loops = [
             BoxLoop(frame.blocks, 1, step * turns * frame.lines if frame.blocks > 1 else 0),
             *([BoxLoop(turns, 1, step)] if turns > 1 else []),
@@ -178,6 +180,7 @@ class RowResults:
             *([BoxLoop(self._parts, 1, rows)] if self._parts > 1 else []),
         ]
         sources = [(Socket(name), 1) for name in names]
+        box, loops = in_segments(frame.arrays, box, loops, row)
         frame.parts.store(f"line{line}_{tensor}_store", line, box, loops, sources)
         return names
 

@@ -142,7 +142,10 @@ def whole(*loops):
     ids=lambda each: getattr(each, "name", ""),
 )
 def test_rows_of_all_points_are_one_loop(kernel, places):
-    first, apart = peeled_of(kernel)
+    first, other, apart = peeled_of(kernel)
+    assert sum(each.segments is not None for each in other.arrays) > len(
+        [each for _, each in places if each]
+    )
     assert rows_of(first) == (32, places)
     assert [each.repeat for each in first.launches] == [1]
     assert sum(each.repeat for each in apart.launches) == (8 if kernel is gain_of_point else 4)
@@ -150,7 +153,7 @@ def test_rows_of_all_points_are_one_loop(kernel, places):
 
 def test_two_loops_over_points_are_joined_from_the_innermost_on():
     """X[b, i, h, :] in the order of Y[b, h, i, :]: 3 rows, 8 heads apart by 32 bytes, 4 batches."""
-    all_points, heads, apart = peeled_of(turned_heads)
+    all_points, _, heads, _, apart = peeled_of(turned_heads)
     assert rows_of(all_points) == (
         96,
         [
@@ -234,8 +237,45 @@ def test_few_rows_of_a_point_fill_the_lanes(kernel, sizes, most):
     assert len(compiled.images) == 1 and compiled.predicted_cycles <= most
 
 
+@tw.kernel("X[B, S, D], g[D] -> Y[B, T, D]")
+def norms_with_gaps(X, g, Y):
+    """The first S of T rows of each sample: results lie in segments, too."""
+    B, S, _ = X.shape
+    for b in tw.each(B):
+        for i in tw.metapipe(S):
+            x = tw.load_tile(X[b, i, :])
+            y = x * tw.rsqrt(tw.row_mean(x * x) + 1e-5)
+            tw.store_tile(Y[b, i, :], y * tw.load_tile(g))
+        for i in tw.metapipe(Y.shape[1] - S):
+            tw.store_tile(Y[b, S + i.start : S + i.stop, :], tw.load_tile(X[b, i, :]))
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small", "large"])
+def test_results_may_lie_in_segments(chip, seed):
+    """Norms of 32 rows of 5 samples took a launch each, of two groups of rows."""
+    draw = np.random.default_rng(seed)
+    x, g = (draw.normal(size=each).astype(bf16.dtype) for each in ((5, 32, 64), 64))
+    found = norms_with_gaps.run(x, g, T=40, config=chip, backend="emulator")
+    assert found.verified, found.problems
+    parts = compiler.compile_kernel(
+        norms_with_gaps, named[chip], dims={"B": 5, "S": 32, "T": 40, "D": 64}, dtype=bf16
+    ).parts
+    assert [launch.repeat for each in parts for launch in each.part.launches] == [1, 1]
+
+
+@pytest.mark.parametrize("kernel", [gain_of_head, modulated], ids=lambda each: each.name)
+def test_rows_are_in_the_order_that_fits(kernel):
+    """Twelve heads are no groups of 16 rows, but 32 points are: a fifth of the cycles."""
+    sizes = {"B": 32, "H": 12, "D": 128}
+    compiled = compiler.compile_kernel(kernel, named["small"], dims=sizes, dtype=bf16)
+    (part,) = compiled.parts
+    places = [each.segments for each in part.part.arrays if each.output]
+    assert places == [whole((12, 256))]
+    assert compiled.predicted_cycles <= (13_900 if kernel is gain_of_head else 27_000)
+
+
 def test_the_faster_of_both_is_taken():
-    """Twelve heads are no groups of 16 rows, nor a part of one: points stay apart."""
+    """Neither 12 heads nor 5 points are groups of 16 rows, or parts of one: they stay apart."""
     kernel, sizes = gain_of_head, {"B": 5, "H": 12, "D": 64}
     compiled = compiler.compile_kernel(kernel, named["small"], dims=sizes, dtype=bf16)
     repeats = [launch.repeat for each in compiled.parts for launch in each.part.launches]
@@ -250,7 +290,12 @@ def test_segments_on_the_rtl(heavy, seed):
         (modulated, {"B": 6, "H": 16, "D": 64}),
         (turned_heads, {"B": 2, "S": 16, "H": 8, "D": 64}),
         (whole_tiles, {"B": 3, "H": 32, "D": 80}),
+        (modulated, {"B": 32, "H": 3, "D": 64}),
+        (norms_with_gaps, {"B": 3, "S": 32, "T": 35, "D": 48}),
     ):
-        found = kernel.run(*drawn(kernel, sizes, bf16, draw), config="small", backend="rtl")
+        given = {"T": sizes["T"]} if "T" in sizes else {}
+        found = kernel.run(
+            *drawn(kernel, sizes, bf16, draw), config="small", backend="rtl", **given
+        )
         assert found.verified, (kernel.name, found.problems)
         assert abs(found.cycles / found.predicted_cycles - 1) <= 0.05
