@@ -14,7 +14,7 @@ _FILL = 0xA5
 
 
 def _view(memory, argument, spec, iteration):
-    """The elements of a part's array in memory."""
+    """The elements of a part's array in memory; segments are axes of their own."""
     begin = argument.offset + iteration * argument.stride
     assert begin % 16 == 0 and begin >= 0
     size = spec.format.bits // 8
@@ -30,7 +30,7 @@ def _view(memory, argument, spec, iteration):
 
 
 def _segmented(memory, begin, spec):
-    """A copy of the elements of a matrix one of whose axes lies in memory in segments."""
+    """The elements of a matrix one of whose axes lies in memory in segments."""
     steps, axis = (spec.pitch, spec.format.bits // 8), spec.segments.axis
     counts, strides = zip(*spec.segments.loops)
     inner = spec.shape[axis] // spec.segments.count
@@ -39,7 +39,7 @@ def _segmented(memory, begin, spec):
     end = begin + sum(step * (n - 1) for step, n in zip(strides, shape)) + steps[1]
     assert end == begin + spec.reach and end <= memory.nbytes, spec
     words = np.ndarray((), spec.format.dtype, memory, begin)
-    return as_strided(words, shape, strides).reshape(spec.shape)
+    return as_strided(words, shape, strides)
 
 
 def run_division(division, arrays, inputs, *, sizes=None, default=None):
@@ -71,10 +71,12 @@ def run_division(division, arrays, inputs, *, sizes=None, default=None):
                 for argument, spec in zip(launch.arguments, part.arrays, strict=True)
             }
             given = {
-                name: view.copy() for name, view in views.items() if tensors[name] is not Role.OUT
+                spec.name: views[spec.name].reshape(spec.shape).copy()
+                for spec in part.arrays
+                if tensors[spec.name] is not Role.OUT
             }
             for name, array in golden(program, given).items():
-                views[name][...] = array
+                views[name][...] = array.reshape(views[name].shape)
     return {each.name: whole[each.name].copy() for each in arrays if each.output}
 
 
