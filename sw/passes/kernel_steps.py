@@ -114,6 +114,7 @@ def _division_text(division: Division) -> str:
             arguments = ", ".join(map(_argument_text, launch.arguments))
             group = f"group {launch.group}: " if launch.group else ""
             lines.append(f"part {number}: {group}{launch.repeat} x ({arguments})")
+        lines += [f"part {number}: {each.text()}" for each in part.arrays if each.segments]
         # The whole program is the text of the pass before.
         lines += [print_program(part.program, spans=False)] if several else []
     return "\n".join(lines)

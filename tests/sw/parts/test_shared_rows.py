@@ -272,6 +272,8 @@ def test_rows_are_in_the_order_that_fits(kernel):
     places = [each.segments for each in part.part.arrays if each.output]
     assert places == [whole((12, 256))]
     assert compiled.predicted_cycles <= (13_900 if kernel is gain_of_head else 27_000)
+    text = "part 1: Y: 12 segments 256 bytes apart, each 32 rows 3072 bytes apart"
+    assert text in compiled.ir("divide")
 
 
 def test_the_faster_of_both_is_taken():
