@@ -95,14 +95,6 @@ class ArraySpec:
             step *= size
         return tuple(reversed(steps))
 
-    def text(self) -> str:
-        """Where its segments lie, outer loops over them before inner ones."""
-        assert self.segments is not None
-        noun, step = (("rows", self.pitch), ("columns", self.format.bits // 8))[self.segments.axis]
-        size = self.shape[self.segments.axis] // self.segments.count
-        levels = [f"{count} segments {stride} bytes apart" for count, stride in self.segments.loops]
-        return f"{self.name}: {', each '.join([*levels, f'{size} {noun} {step} bytes apart'])}"
-
     @property
     def reach(self) -> int:
         """Bytes from the first element to the end of the last one."""

@@ -98,8 +98,9 @@ def compile_kernel(
     whole, texts = _divided(whole)
     known = known or KnownParts()
     first = _Form(whole, texts)
-    others = list(_without_chains(first)) if held_up(whole.division, config, schedule) else []
-    for other in others:
+    others = _without_chains(first)
+    likely = list(others) if held_up(whole.division, config, schedule) else []
+    for other in likely:
         divisions = whole.division, other.whole.division
         behind, apart = compared(*divisions, config, schedule) or (1.0, 1.0)
         if CLEAR * behind <= apart:
@@ -109,7 +110,7 @@ def compile_kernel(
                 found = _compiled(other, place_seed, known)
                 cycles = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
                 return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
-    return _faster(first, others or _without_chains(first), place_seed, known)
+    return _faster(first, likely or others, place_seed, known)
 
 
 def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:

@@ -154,7 +154,7 @@ def _joined(
 
 
 def _of_one_pcu(codes: Sequence[LaneCode], takes: int) -> LaneCode | None:
-    """The same, where nothing else takes a result but the last one."""
+    """One program for some, of which others take the last result alone; None if there is none."""
     lead = codes[0].phases[:-1]
     phases = [each.phases[-1] for each in codes]
     if any(len(each.phases) != 1 for each in codes[1:]) or len(lead) + len(phases) > PHASES:
@@ -333,7 +333,7 @@ def _operands(phase: LanePhase, moved: Mapping[Operand, Operand]) -> dict[str, A
 
 
 def _in_one_order(phases: Sequence[LanePhase]) -> tuple[LanePhase, ...]:
-    """Phases whose units have the same times as far as possible, so that each follows at once.
+    """Phases in orders of units by which most of them follow the one before at once.
 
     What comes behind the last unit that a phase uses passes its result on.
     """

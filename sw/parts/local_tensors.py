@@ -47,12 +47,13 @@ def steps(program: Program) -> tuple[Program, ...]:
     local = {each.name for each in program.tensors if each.type.role is Role.LOCAL}
     whole = dataclasses.replace(program, tensors=tuple(map(_stored, program.tensors)))
     if last := _scatters(whole):
-        return (*_steps(with_nodes(whole, _without(whole.nodes, ir.Scatter)), local), last)
+        stored = with_nodes(whole, _without_scatters(whole.nodes))
+        return (*_steps(stored, local), last)
     return _steps(whole, local)
 
 
 def _steps(whole: Program, local: set[str]) -> tuple[Program, ...]:
-    """The same for stores alone."""
+    """Steps of a program without scatters, whose local tensors are outputs."""
     left = tuple(stores(whole.nodes))
     unwritten, found = set(local), []
     while left:
@@ -72,28 +73,28 @@ def _scatters(program: Program) -> Program | None:
     ProgramError
         If anything else accesses their tensor.
     """
-    alone = with_nodes(program, _without(program.nodes, ir.Store))
-    scatters = [node for node in walk(alone.nodes) if isinstance(node, ir.Scatter)]
-    for each in walk(program.nodes):
-        for scatter in scatters:
-            view = getattr(each, "view", None)
-            if view is not None and view.tensor == scatter.view.tensor and each not in scatters:
-                raise ProgramError(
-                    "unserved",
-                    f"`{view.tensor}` must be accessed by nothing but `scatter` beside local "
-                    "tensors: a kernel of its own may load or store it",
-                    each.span,
-                    value=view.tensor,
-                )
-    return alone if scatters else None
+    nodes = list(walk(program.nodes))
+    scatters = [node for node in nodes if isinstance(node, ir.Scatter)]
+    tables = {each.view.tensor for each in scatters}
+    for each in nodes:
+        view = None if isinstance(each, ir.Scatter) else getattr(each, "view", None)
+        if view is not None and view.tensor in tables:
+            raise ProgramError(
+                "unserved",
+                f"`{view.tensor}` must be accessed by nothing but `scatter` beside local "
+                "tensors: a kernel of its own may load or store it",
+                each.span,
+                value=view.tensor,
+            )
+    return slice_of(program, ()) if scatters else None
 
 
-def _without(nodes: tuple[ir.Node, ...], kind: type[ir.Node]) -> tuple[ir.Node, ...]:
-    """Nodes without those of a kind, at any depth."""
+def _without_scatters(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+    """The other nodes, at any depth."""
     return tuple(
-        each.replace(nodes=_without(each.body, kind)) if isinstance(each, ir.Loop) else each
+        each.replace(nodes=_without_scatters(each.body)) if isinstance(each, ir.Loop) else each
         for each in nodes
-        if not isinstance(each, kind)
+        if not isinstance(each, ir.Scatter)
     )
 
 

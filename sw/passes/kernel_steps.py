@@ -103,6 +103,17 @@ def _argument_text(argument: Argument) -> str:
     return f"{argument.array}{offset}" + (f" + {argument.stride} i" if argument.stride else "")
 
 
+def _segments_text(array: ArraySpec) -> str:
+    """Where the segments of an array lie, outer loops over them first; nothing without segments."""
+    if array.segments is None:
+        return ""
+    axis = array.segments.axis
+    noun, step = (("rows", array.pitch), ("columns", array.format.bits // 8))[axis]
+    size = array.shape[axis] // array.segments.count
+    levels = [f"{count} segments {stride} bytes apart" for count, stride in array.segments.loops]
+    return f"{array.name}: {', each '.join([*levels, f'{size} {noun} {step} bytes apart'])}"
+
+
 def _division_text(division: Division) -> str:
     several = len(division.parts) > 1
     lines = [
@@ -114,7 +125,7 @@ def _division_text(division: Division) -> str:
             arguments = ", ".join(map(_argument_text, launch.arguments))
             group = f"group {launch.group}: " if launch.group else ""
             lines.append(f"part {number}: {group}{launch.repeat} x ({arguments})")
-        lines += [f"part {number}: {each.text()}" for each in part.arrays if each.segments]
+        lines += [f"part {number}: {text}" for text in map(_segments_text, part.arrays) if text]
         # The whole program is the text of the pass before.
         lines += [print_program(part.program, spans=False)] if several else []
     return "\n".join(lines)
