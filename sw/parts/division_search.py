@@ -85,6 +85,7 @@ class DivisionSearch:
         self._names = frozenset(each.name for each in program.tensors)
         self._parts: dict[Program, tuple[Part, ...]] = {}
         self._answers: dict[object, bool] = {}
+        self._found: dict[Program, tuple[_Step, ...]] = {}
         self._dead: set[Program] = set()
         #: Why columns that were asked for are not transferred alone.
         self.misplaced: ProgramError | None = None
@@ -98,19 +99,42 @@ class DivisionSearch:
             return None
         stored = (cut.tensor for step in steps for cut in step.cuts)
         between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
-        return Division(tuple(part for step in steps for part in step.parts), between)
+        return Division(_parts(steps), between)
 
     def _search(self, program: Program) -> tuple[_Step, ...] | None:
         if not program.nodes:
             return ()
+        if program in self._found:
+            return self._found[program]
         if program in self._dead or len(self._dead) >= _MOST_DEAD:
             return None
         for step in self._steps(program):
             others = self._search(step.rest)
             if others is not None:
-                return (step, *others)
+                self._found[program] = self._with_shared(program, (step, *others))
+                return self._found[program]
         self._dead.add(program)
         return None
+
+    def _with_shared(self, program: Program, steps: tuple[_Step, ...]) -> tuple[_Step, ...]:
+        """The steps, or some that first store a value which several of them compute, if faster."""
+        for cut in self._shared(program, steps[0]):
+            step = self._step(program, [cut])
+            others = None if step is None else self._search(step.rest)
+            if step is not None and others is not None:
+                other = (step, *others)
+                if self._faster(Division(_parts(other)), Division(_parts(steps))):
+                    steps = other
+        return steps
+
+    def _shared(self, program: Program, step: _Step) -> Iterator[Cut]:
+        """The last values that a step computes and what remains computes again."""
+        behind = {each.value.name for each in cuts(step.rest, self._names)} - self._held
+        later = tuple(stores(step.rest.nodes))
+        kept = [each for each in stores(program.nodes) if each not in later]
+        own = slice_of(program, kept, step.cuts)
+        shared = [each for each in cuts(own, self._names) if each.value.name in behind]
+        return (cut for cut in largest(program, shared) if computes(slice_of(program, (), [cut])))
 
     def _steps(self, program: Program) -> Iterator[_Step]:
         """Parts that may come first, best first."""
@@ -291,6 +315,10 @@ class DivisionSearch:
             return None
         parts = self._parts_of(own)
         return _Step(parts, tuple(taken), rest) if parts else None
+
+
+def _parts(steps: Sequence[_Step]) -> tuple[Part, ...]:
+    return tuple(part for step in steps for part in step.parts)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
