@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 from collections.abc import Iterator, Mapping
 
 from hw.arch.config import ChipConfig
@@ -13,6 +13,7 @@ from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.passes.field_limits import Unfit, require_count
+from sw.stages.bus_cycles import bus_cycles
 from sw.stages.grids import on_lines
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Part, Region
@@ -63,7 +64,12 @@ def move_pipelines(
     """
     (source,) = region.inputs.values()
     build = _turn if source.part is Part.TURNED else _copy
-    return on_lines(config, functools.partial(build, region, arrays, config))
+
+    def estimated(lines: int) -> Pipeline:
+        whole = build(region, arrays, config, lines)
+        return dataclasses.replace(whole, cycles=bus_cycles(whole.graph, config))
+
+    return on_lines(config, estimated)
 
 
 def _copy(

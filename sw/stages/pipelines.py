@@ -20,7 +20,7 @@ from sw.lane_codes.lane_codes import lane_codes
 from sw.lane_codes.late_statistics import sent_late
 from sw.language.program_error import ProgramError
 from sw.passes.field_limits import Unfit, unfit
-from sw.stages.column_pipeline import column_pipelines
+from sw.stages.columns.column_pipeline import column_pipelines
 from sw.stages.elements.element_pipeline import element_pipelines
 from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
-from hw.arch.descriptor import Descriptor
 from hw.arch.lanes.lane_room import kept_groups
 from hw.arch.lanes.phase_word import PhaseSource
-from hw.arch.loops import BoxLoop
 from hw.numeric.division import ceil_div
 from sw.lane_codes.joined_codes import strip_cycles
 from sw.lane_codes.lane_code import LaneCode, changes
+from sw.stages.bus_cycles import box_cycles, boxes_in
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Part
 from sw.stages.rows.row_frame import RowFrame, Streamed
 from sw.stages.stage_graph import Load, Store
-from sw.timing.prediction import LATENCY
 from sw.timing.timed_lanes import CHANGE, PHASE_CHANGE
 
 __all__ = ["least_cycles", "row_cycles"]
@@ -140,8 +137,7 @@ def _transfers(
     }
     cycles, largest, boxes, slots = [0.0] * config.agcu.count, 0.0, 1, config.pmu.slots
     for name, each in graph.of(kind):
-        box = each.descriptor.box_bytes * 8 / config.width_bits * _pace(frame, each.descriptor)
-        count = _boxes(each.loops)
+        box, count = box_cycles(each.descriptor, config), boxes_in(each.loops)
         cycles[each.agcu] += box * count
         largest, boxes = max(largest, box), max(boxes, count // blocks)
         beside = [*sources.get(name, ()), *(end.stage for end in graph.sinks(name))]
@@ -149,23 +145,6 @@ def _transfers(
             ends = (pipeline.homes[end].slots for end in beside if end in pipeline.homes)
             slots = min(slots, *ends)
     return _Transfers(max(cycles), largest, boxes, slots)
-
-
-def _pace(frame: RowFrame, descriptor: Descriptor) -> float:
-    """Cycles per beat of the rows of a box: short bursts wait for memory."""
-    config = frame.parts.config
-    row = min(descriptor.box[0], descriptor.dims[0]) * descriptor.format.bytes
-    beats = ceil_div(row * 8, config.width_bits)
-    return max(1.0, (LATENCY + beats) / (config.agcu.outstanding * beats))
-
-
-def _boxes(loops: tuple[BoxLoop, ...]) -> int:
-    """Boxes of a nest, whose counts may depend on the index of the outermost loop."""
-    outer, *inner = loops
-    if not any(each.slope for each in inner):
-        return math.prod(each.count for each in loops)
-    indices = range(outer.count)
-    return sum(math.prod(each.count + each.slope * index for each in inner) for index in indices)
 
 
 def _changes(code: LaneCode) -> int:

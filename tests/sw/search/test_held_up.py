@@ -56,7 +56,7 @@ CASES = {
     "chain, long, large": (CHAIN, LONG, named["large"], True, "apart"),
     "chain, mesh": (CHAIN, LINEAR, MESH, False, "behind"),
     "layer, tiny": (decoder_layer, LAYER, named["tiny"], True, "apart"),
-    "layer, large": (decoder_layer, LAYER, named["large"], True, "apart"),
+    "layer, large": (decoder_layer, LAYER, named["large"], True, "behind"),
 }
 
 
@@ -109,7 +109,7 @@ def counted(monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "dims", "config", "forms"),
     [
-        (decoder_layer, LAYER, named["small"], [False]),
+        (decoder_layer, LAYER, named["tiny"], [False]),
         (gated_mlp, GATED, named["small"], [True]),
         (linear_gelu, LINEAR, named["small"], [True]),
         (linear_gelu, FEW, named["small"], [False]),

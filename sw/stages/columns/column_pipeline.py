@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
+from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
@@ -23,6 +24,7 @@ from sw.array_spec import ArraySpec
 from sw.fabric.merges import MERGED
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.stages.bus_cycles import bus_cycles
 from sw.stages.grids import Grid, on_grids
 from sw.stages.long_rows import divisor
 from sw.stages.pipeline import (
@@ -32,8 +34,9 @@ from sw.stages.pipeline import (
     require_first_statistics,
 )
 from sw.stages.region import Part, Region
-from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.stage_graph import Hold, Socket, StageGraph, Walk, boxes_of
 from sw.stages.walk_loops import loop
+from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["column_pipelines"]
 
@@ -117,13 +120,28 @@ class _Builder:
                     self._code(line, number, copy)
             for value, tensor in self.region.outputs.items():
                 self._output(line, value, tensor)
-        return self.parts.done(
+        whole = self.parts.done(
             f"{self.lines * self.copies} chains of {len(self.codes)} PCUs, {self.blocks} blocks of "
             f"{self.wide} columns each, {self.group} columns per vector, packets of "
             f"{self.region.rows} rows",
             self.region.rows,
             self.wide,
         )
+        return dataclasses.replace(whole, cycles=self._cycles(whole.graph))
+
+    def _cycles(self, graph: StageGraph) -> float:
+        """Cycles, estimated: of the busiest program of a chain, or of the bus."""
+        config = self.parts.config
+        row = self.group / config.pcu.lanes
+        passes = [
+            sum(
+                max(row, CHANGE) if phase.reduction.runs else row
+                for phase in code.program.joined
+                if phase.source is not PhaseSource.STATISTICS
+            )
+            for code in self.codes
+        ]
+        return max(self.blocks * self.region.rows * max(passes), bus_cycles(graph, config))
 
     def _vectors(self, form: Format) -> int:
         """Vectors of a format per row of a group."""

@@ -1,0 +1,1 @@
+"""Pipelines with columns on lanes."""
