@@ -11,7 +11,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import TileType
 from sw.parts.slices import Cut, slice_of
 
-__all__ = ["computes", "is_cast_operand", "is_counted", "largest", "loads"]
+__all__ = ["computes", "is_counted", "is_operand", "largest", "loads"]
 
 
 def computes(program: Program) -> bool:
@@ -32,11 +32,13 @@ def is_counted(cut: Cut, reduced: Collection[int]) -> bool:
     return isinstance(cut.node, ir.Iota) and cut.node.axis in reduced
 
 
-def is_cast_operand(program: Program, cut: Cut) -> bool:
-    """Whether a cut is a cast that a product reads, or one of int8 that a reduction reads.
+def is_operand(program: Program, cut: Cut) -> bool:
+    """Whether a cut is a cast or a constant of a product, or a cast of int8 that is reduced.
 
     Operands in memory need no computation, and lanes have no statistics of int8.
     """
+    if isinstance(cut.node, ir.Full):
+        return True
     if not isinstance(cut.node, ir.Cast):
         return False
     (source,) = cut.node.values

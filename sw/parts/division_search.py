@@ -17,7 +17,7 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
-from sw.parts.cut_choices import computes, is_cast_operand, is_counted, largest, loads
+from sw.parts.cut_choices import computes, is_counted, is_operand, largest, loads
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import ready
 from sw.parts.part import Division, Part
@@ -231,7 +231,7 @@ class DivisionSearch:
         reduced = {each.axis for each in walk(focus.nodes) if isinstance(each, ir.Reduce)}
         for cut in sorted(possible, key=lambda each: (is_counted(each, reduced), each.bytes)):
             own = slice_of(program, (), [cut])
-            useful = computes(own) or is_cast_operand(focus, cut)
+            useful = computes(own) or is_operand(focus, cut)
             allowed = self._numbers_may_pass or loads(own)
             if useful and allowed and self._step(program, [cut]) is not None:
                 choices.append(cut)

@@ -138,7 +138,8 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
 
     A value can if its elements have one place each in a tensor: every loop over blocks that it
     depends on is the whole extent of one of its axes. The points are outermost, except for rows of
-    an operand whose products are added over points: all terms of a row lie side by side.
+    an operand whose products are added over points: all terms of a row lie side by side. Of
+    constants those can that a product multiplies.
 
     Parameters
     ----------
@@ -152,8 +153,11 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
     names = {*taken, *(each.name for each in program.tensors)}
     terms = set(_terms(program.nodes))
     read = {each.name for node in program.nodes for each in used(node)}
+    factors = {name for node in walk(program.nodes) for name in _factors(node)}
     for node, loops in _computed(program.nodes, ()):
         for value in node.results:
+            if isinstance(node, ir.Full) and value.name not in factors:
+                continue
             if value.name not in read:
                 continue
             place = _place(value, depends[value.name], loops)
@@ -173,12 +177,18 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
 def _computed(
     nodes: tuple[ir.Node, ...], loops: tuple[ir.Loop, ...]
 ) -> Iterator[tuple[ir.Node, tuple[ir.Loop, ...]]]:
-    """Nodes that compute something, each with the loops around it."""
+    """Nodes that make something, each with the loops around it."""
     for node in nodes:
         if isinstance(node, ir.Loop):
             yield from _computed(node.body, (*loops, node))
-        if not isinstance(node, ir.Load | ir.Store | ir.Full | ir.Buffer):
+        if not isinstance(node, ir.Load | ir.Store | ir.Buffer):
             yield node, loops
+
+
+def _factors(node: ir.Node) -> Iterator[str]:
+    """Names of the tiles that a product multiplies."""
+    if isinstance(node, ir.Matmul):
+        yield from (each.name for each in node.values[:2])
 
 
 def _place(

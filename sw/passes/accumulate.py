@@ -68,7 +68,7 @@ def _sum(
 class _FromZeros:
     """Rewriter of sums that start from other tiles: the tile is added to the sum at its end.
 
-    A sum goes on with zeros, and with what a loop around it carries and only adds to.
+    A sum goes on with zeros, and with what a loop around it carries and nothing else reads.
     """
 
     def __init__(self, names: Names) -> None:
@@ -121,7 +121,12 @@ class _FromZeros:
             starts[position], results[position] = zeros, total
             self._zeros.add(zeros.name)
             sums.add(zeros.name)
-        carried = {each for each, start in enumerate(starts) if start.name in sums}
+        names = [each.name for each in loop.carries]
+        carried = {
+            each
+            for each, start in enumerate(starts)
+            if start.name in sums and not _is_read(loop.body, {names[each]})
+        }
         while True:
             inside = sums | {loop.carries[each].name for each in carried}
             body = self.block(loop.body, inside)
@@ -132,6 +137,29 @@ class _FromZeros:
         sums.update(results[each].name for each in carried if starts[each].name not in self._zeros)
         yield loop.replace(operands=tuple(starts), results=tuple(results), nodes=body)
         yield from added
+
+
+def _is_read(nodes: tuple[Node, ...], sums: set[str]) -> bool:
+    """Whether nodes need a carried sum for more than to go on with it."""
+    sums = set(sums)
+    for node in nodes:
+        taken = [number for number, each in enumerate(node.values) if each.name in sums]
+        match node:
+            case Loop():
+                inner = {node.carries[each].name for each in taken}
+                if _is_read(node.body, sums | inner):
+                    return True
+                sums |= {node.results[each].name for each in taken}
+            case Buffer():
+                sums |= {each.name for each in node.results if taken}
+            case Matmul():
+                if any(each < 2 for each in taken):
+                    return True
+                sums |= {each.name for each in node.results if taken}
+            case _:
+                if taken:
+                    return True
+    return False
 
 
 def _only_summed(loop: Loop, position: int) -> bool:

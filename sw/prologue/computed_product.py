@@ -142,6 +142,9 @@ def _operand(program: Program, cut: Cut, matmul: ir.Matmul) -> Operand:
             "hardware yet: element math of blocks, vectors along columns and rows by number is"
         )
         raise ProgramError("unserved", message, matmul.span)
+    if any(each.tensor == cut.tensor.name for each in region.inputs.values()):
+        message = "`@` of a constant tile that is not in memory is not supported by hardware yet"
+        raise ProgramError("unserved", message, matmul.span)
     kind = cut.tensor.type
     return Operand(ArraySpec(cut.tensor.name, kind.shape, kind.format), region, gathered)
 
