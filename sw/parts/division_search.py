@@ -33,6 +33,8 @@ Faster = Callable[[Division, Division], bool]
 
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
+#: Slices that are asked for with shared values, for each one without, and values within others.
+_SHARED, _DEPTH = 2, 3
 #: Nodes of element math.
 _ELEMENT_MATH = ir.Loop | ir.Load | ir.Store | ir.Map | ir.Cast | ir.Full | ir.Buffer
 #: Slices that are remembered.
@@ -87,6 +89,8 @@ class DivisionSearch:
         self._answers: dict[object, bool] = {}
         self._found: dict[Program, tuple[_Step, ...]] = {}
         self._dead: set[Program] = set()
+        #: Slices with an answer from which on no shared value is tried.
+        self._most_answers = 0
         #: Why columns that were asked for are not transferred alone.
         self.misplaced: ProgramError | None = None
         #: Why a piece has a format that its unit does not take, however it is divided.
@@ -97,6 +101,9 @@ class DivisionSearch:
         steps = self._search(program)
         if steps is None:
             return None
+        self._most_answers = _SHARED * len(self._answers)
+        for depth in range(_DEPTH):
+            steps = self._with_shared(program, steps, depth)
         stored = (cut.tensor for step in steps for cut in step.cuts)
         between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
         return Division(_parts(steps), between)
@@ -111,21 +118,37 @@ class DivisionSearch:
         for step in self._steps(program):
             others = self._search(step.rest)
             if others is not None:
-                self._found[program] = self._with_shared(program, (step, *others))
+                self._found[program] = (step, *others)
                 return self._found[program]
         self._dead.add(program)
         return None
 
-    def _with_shared(self, program: Program, steps: tuple[_Step, ...]) -> tuple[_Step, ...]:
-        """The steps, or some that first store a value which several of them compute, if faster."""
-        for cut in self._shared(program, steps[0]):
-            step = self._step(program, [cut])
-            others = None if step is None else self._search(step.rest)
-            if step is not None and others is not None:
-                other = (step, *others)
-                if self._faster(Division(_parts(other)), Division(_parts(steps))):
-                    steps = other
-        return steps
+    def _with_shared(
+        self, program: Program, steps: tuple[_Step, ...], depth: int
+    ) -> tuple[_Step, ...]:
+        """The steps, or faster ones that store values which several of them compute.
+
+        The steps behind such a value are those without others, or so many levels deep with them.
+        """
+        taken: list[_Step] = []
+        while steps:
+            for cut in self._shared(program, steps[0]):
+                step = None
+                if len(self._answers) < self._most_answers:
+                    step = self._step(program, [cut])
+                others = None if step is None else self._search(step.rest)
+                if step is not None and others is not None:
+                    if depth:
+                        others = self._with_shared(step.rest, others, depth - 1)
+                    other = (step, *others)
+                    steps = other if self._is_faster(other, steps) else steps
+            first, *behind = steps
+            taken.append(first)
+            program, steps = first.rest, tuple(behind)
+        return tuple(taken)
+
+    def _is_faster(self, steps: tuple[_Step, ...], than: tuple[_Step, ...]) -> bool:
+        return self._faster(Division(_parts(steps)), Division(_parts(than)))
 
     def _shared(self, program: Program, step: _Step) -> Iterator[Cut]:
         """The last values that a step computes and what remains computes again."""
