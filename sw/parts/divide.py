@@ -16,7 +16,7 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
-from sw.parts.division_search import DivisionSearch, Faster, Serves, peeled_parts
+from sw.parts.division_search import DivisionSearch, Estimates, Serves, peeled_parts
 from sw.parts.expand import expanded
 from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.narrow_cut import narrow_cuts
@@ -24,6 +24,7 @@ from sw.parts.order import divisible, out_of_place
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.sections import Section, is_repeated, sections
 from sw.parts.slices import stores
+from sw.parts.statistic_cuts import statistic_cuts
 
 __all__ = ["divide", "undivided"]
 
@@ -31,13 +32,15 @@ _DIVIDED = ("unserved", "does-not-fit", "format")
 #: Most stores of a program that is divided: each may become a part, and the search asks for all
 #: that one image might serve together.
 _MOST_STORES = 64
+#: Those of a caller that only asks what is served.
+_NO_ESTIMATES = Estimates()
 
 
 def divide(
     program: Program,
     serves: Serves,
     held: frozenset[str] = frozenset(),
-    faster: Faster = lambda found, whole: False,
+    estimates: Estimates = _NO_ESTIMATES,
 ) -> Division:
     """Divide a kernel into parts, each of which one image computes.
 
@@ -49,9 +52,9 @@ def divide(
         Why no image computes a program, or None. It is asked once for each program.
     held : frozenset of str
         Names of values that never pass through memory.
-    faster : callable
-        Whether a first division takes fewer cycles than a second. It is asked where a part of its
-        own saves element math, and where values might join a part.
+    estimates : Estimates
+        They are asked for where a part of its own saves element math, and where values might join a
+        part or be stored for several.
 
     Raises
     ------
@@ -63,17 +66,17 @@ def divide(
     arrays = arrays_of(program)
     if between := local_arrays(program):
         each_once = tuple(Section(each, (_places(each),)) for each in steps(program))
-        return _of_sections(program, each_once, between, serves, held, faster)
+        return _of_sections(program, each_once, between, serves, held, estimates)
     if any(map(is_repeated, program.nodes)):
-        return _of_sections(program, *sections(program), serves, held, faster)
+        return _of_sections(program, *sections(program), serves, held, estimates)
     serves = functools.partial(_refusal, serves)
     refusal = serves(program, arrays)
     if refusal is None:
         whole = undivided(program)
-        if not divisible(program) or not narrow_cuts(program):
+        if not divisible(program) or not (narrow_cuts(program) or statistic_cuts(program)):
             return whole
-        found = DivisionSearch(program, serves, held, faster, numbers=True).run(program)
-        return found if found is not None and faster(found, whole) else whole
+        found = DivisionSearch(program, serves, held, estimates, numbers=True).run(program)
+        return found if found is not None and estimates.faster(found, whole) else whole
     if refusal.kind in _DIVIDED and divisible(program):
         _require_few_stores(program)
         refusal = _refusal_of_points(program, serves) or refusal
@@ -82,7 +85,7 @@ def divide(
         # The units of a softmax have numbers of both axes.
         fused = any(isinstance(each, ir.Powers) for each in walk(program.nodes))
         for numbers, each in itertools.product((False, True) if fused else (True,), forms):
-            divider = DivisionSearch(each, serves, held, faster, numbers=numbers)
+            divider = DivisionSearch(each, serves, held, estimates, numbers=numbers)
             found = divider.run(each)
             if found is not None:
                 return found
@@ -117,13 +120,13 @@ def _of_sections(
     between: Sequence[ArraySpec],
     serves: Serves,
     held: frozenset[str],
-    faster: Faster,
+    estimates: Estimates,
 ) -> Division:
     """Divisions of the sections of a program, with the launches of each iteration of its loops."""
     names = {each.name for each in (*arrays_of(program), *between)}
     arrays, parts, group = list(between), [], 0
     for section in every:
-        division = divide(section.program, serves, held, faster)
+        division = divide(section.program, serves, held, estimates)
         own = {}
         for each in division.intermediates:
             own[each.name] = Argument(unused(each.name, names))

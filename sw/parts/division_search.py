@@ -23,13 +23,29 @@ from sw.parts.order import ready
 from sw.parts.part import Division, Part
 from sw.parts.peel import peeled
 from sw.parts.slices import Cut, cuts, reload, slice_of, stores
+from sw.parts.statistic_cuts import statistic_cuts
 
-__all__ = ["DivisionSearch", "Faster", "Serves", "peeled_parts"]
+__all__ = ["DivisionSearch", "Estimates", "Serves", "peeled_parts"]
 
 #: Function from a program and the layout of its tensors to why no image computes it, or None.
 Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
-#: Whether a division takes fewer cycles than another one.
-Faster = Callable[[Division, Division], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimates:
+    """What the search asks of the cost model; without one it takes neither for true.
+
+    Parameters
+    ----------
+    faster : callable
+        Whether a first division takes fewer cycles than a second.
+    loads_again : callable
+        Whether a part loads elements of a matrix more than once.
+    """
+
+    faster: Callable[[Division, Division], bool] = lambda found, whole: False
+    loads_again: Callable[[Part], bool] = lambda part: False
+
 
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
@@ -66,7 +82,7 @@ class DivisionSearch:
     Parameters
     ----------
     program : Program
-    serves, held, faster
+    serves, held, estimates
         As of `sw.parts.divide.divide`.
     numbers : bool
         Whether numbers of rows or columns may pass through memory.
@@ -77,11 +93,12 @@ class DivisionSearch:
         program: Program,
         serves: Serves,
         held: frozenset[str],
-        faster: Faster,
+        estimates: Estimates,
         *,
         numbers: bool,
     ) -> None:
-        self._serves, self._faster = serves, faster
+        self._serves, self._faster = serves, estimates.faster
+        self._loads_again = estimates.loads_again
         self._numbers_may_pass = numbers
         self._held = held
         self._names = frozenset(each.name for each in program.tensors)
@@ -116,9 +133,10 @@ class DivisionSearch:
         if program in self._dead or len(self._dead) >= _MOST_DEAD:
             return None
         for step in self._steps(program):
-            others = self._search(step.rest)
+            begun = self._apart(program, step)
+            others = self._search(begun[-1].rest)
             if others is not None:
-                self._found[program] = (step, *others)
+                self._found[program] = (*begun, *others)
                 return self._found[program]
         self._dead.add(program)
         return None
@@ -147,15 +165,42 @@ class DivisionSearch:
             program, steps = first.rest, tuple(behind)
         return tuple(taken)
 
+    def _apart(self, program: Program, step: _Step) -> tuple[_Step, ...]:
+        """A step, or one of the statistics that it needs and one of what is made of them.
+
+        A part that loads its matrix once stays whole.
+        """
+        if not any(map(self._loads_again, step.parts)):
+            return (step,)
+        own = slice_of(program, self._stored(program, step), step.cuts)
+        statistics = [
+            each for each in statistic_cuts(own, self._names) if each.value.name not in self._held
+        ]
+        first = self._step(program, statistics) if statistics else None
+        if first is None:
+            return (step,)
+        kept = {each.value.name for each in step.cuts}
+        behind = [each for each in cuts(first.rest, self._names) if each.value.name in kept]
+        later = tuple(stores(step.rest.nodes))
+        stored = [each for each in stores(first.rest.nodes) if each not in later]
+        parts = self._parts_of(slice_of(first.rest, stored, behind))
+        rest = reload(slice_of(first.rest, later), behind)
+        steps = (first, _Step(parts, step.cuts, rest))
+        return steps if parts and self._is_faster(steps, (step,)) else (step,)
+
+    @staticmethod
+    def _stored(program: Program, step: _Step) -> list[ir.Store]:
+        """The stores of a program that a step has."""
+        later = tuple(stores(step.rest.nodes))
+        return [each for each in stores(program.nodes) if each not in later]
+
     def _is_faster(self, steps: tuple[_Step, ...], than: tuple[_Step, ...]) -> bool:
         return self._faster(Division(_parts(steps)), Division(_parts(than)))
 
     def _shared(self, program: Program, step: _Step) -> Iterator[Cut]:
         """The last values that a step computes and what remains computes again."""
         behind = {each.value.name for each in cuts(step.rest, self._names)} - self._held
-        later = tuple(stores(step.rest.nodes))
-        kept = [each for each in stores(program.nodes) if each not in later]
-        own = slice_of(program, kept, step.cuts)
+        own = slice_of(program, self._stored(program, step), step.cuts)
         shared = [each for each in cuts(own, self._names) if each.value.name in behind]
         return (cut for cut in largest(program, shared) if computes(slice_of(program, (), [cut])))
 

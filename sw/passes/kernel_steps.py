@@ -11,15 +11,16 @@ from sw.language.program_error import ProgramError
 from sw.language.schedule import check_schedule
 from sw.parts.carried_loops import without_carried_loops
 from sw.parts.divide import divide
+from sw.parts.division_search import Estimates
 from sw.parts.loaded_numbers import with_loaded_numbers
 from sw.parts.loop_fusion import fused
-from sw.parts.part import Argument, Division
+from sw.parts.part import Argument, Division, Part
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
-from sw.search.held_up import CLEAR, compared
+from sw.search.held_up import CLEAR, compared, loads_again
 from sw.softmax.online import is_exact, missed_softmaxes, online
 from sw.softmax.row_softmax import missed_row_softmaxes
 
@@ -75,8 +76,11 @@ def _divide(c: Compilation) -> None:
         cycles = compared(found, whole, c.config, c.schedule)
         return cycles is not None and CLEAR * cycles[0] <= cycles[1]
 
+    def again(part: Part) -> bool:
+        return loads_again(part, c.config)
+
     try:
-        c.division = divide(c.lean, serves, c.held, faster)
+        c.division = divide(c.lean, serves, c.held, Estimates(faster, again))
     except BadInputError as error:
         raise (_of_held(error, c.summed) if c.held else error) from error
     if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):

@@ -14,9 +14,11 @@ from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.alone import START, elements_alone, product_alone
 from sw.stages.recognised import pipelines_of, recognised
+from sw.stages.region import Part as Elements
 from sw.stages.region import Region
+from sw.stages.stage_graph import Load
 
-__all__ = ["CLEAR", "compared", "cycles_apart", "held_up"]
+__all__ = ["CLEAR", "compared", "cycles_apart", "held_up", "loads_again"]
 
 #: Ratio of cycles from which on a comparison is clear: what a plan that is run with a clock may
 #: gain is then not worth the compilation of both forms.
@@ -117,6 +119,21 @@ def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float | 
     except BadInputError:
         pass
     return None
+
+
+def loads_again(part: Part, config: ChipConfig) -> bool:
+    """Whether a part with rows on lanes loads elements of a matrix more than once."""
+    work = recognised(part.program, part.arrays, config)
+    if not isinstance(work, Region) or not work.reduces:
+        return False
+    matrices = {each.tensor for each in work.inputs.values() if each.part is Elements.BLOCK}
+    pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
+    return any(
+        loop.count > 1 and loop.step == 0
+        for _, load in pipeline.graph.of(Load)
+        if part.arrays[load.argument].name in matrices
+        for loop in load.loops
+    )
 
 
 def _launch_cycles(once: float, repeat: int) -> float:

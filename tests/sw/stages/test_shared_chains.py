@@ -9,6 +9,7 @@ from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from sw.kernels.layer_norm import layer_norm
 from sw.kernels.rms_norm import rms_norm
+from sw.passes import kernel_steps
 from sw.stages.rows import row_choices
 from tests.sw.stages.region_runs import (
     LITTLE,
@@ -25,7 +26,8 @@ SHARED = "share those behind the first"
 
 @pytest.fixture
 def only_shared(monkeypatch):
-    """Plans without sharing do not fit."""
+    """Plans without sharing do not fit, and statistics are no part of their own."""
+    monkeypatch.setattr(kernel_steps, "loads_again", lambda *_: False)
     only_grids(monkeypatch, row_choices, lambda each: each.share > 1)
 
 
