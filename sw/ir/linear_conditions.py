@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 
-__all__ = ["Linear", "condition_of", "seen_where"]
+__all__ = ["Linear", "seen_where"]
 
-#: Comparisons as (sign of left - right, constant added) so that the result is at least 0.
-_COMPARISONS = {"ge": (1, 0), "gt": (1, -1), "le": (-1, 0), "lt": (-1, -1)}
+#: Comparisons that hold where others do not, and those of the operands the other way round.
+_OPPOSITES = {"ge": "lt", "gt": "le", "le": "gt", "lt": "ge"}
+_TURNED = {"ge": "le", "gt": "lt"}
 
 
 @dataclass(frozen=True)
@@ -35,45 +36,40 @@ class Linear:
         return Linear(self.rows * factor, self.columns * factor, self.base * factor)
 
 
-def condition_of(value: ir.Operand, makers: Mapping[str, ir.Node]) -> Linear | None:
-    """Linear tile that is 0 or more exactly where a condition holds.
+def seen_where(
+    value: ir.Value, makers: Mapping[str, ir.Node], *, holds: bool
+) -> tuple[Linear, ...]:
+    """Linear tiles that are all 0 or more exactly where a condition holds, or where it does not.
 
     Parameters
     ----------
-    value : Operand
-        The condition.
+    value : Value
+        The condition: a comparison of linear tiles, one of which may be the absolute value of one.
     makers : mapping of str to Node
         The node of each value.
+    holds : bool
 
     Returns
     -------
-    Linear or None
-        None if it is no such comparison.
+    tuple of Linear
+        Nothing if it is no such comparison.
     """
-    node = makers.get(value.name) if isinstance(value, ir.Value) else None
-    if not isinstance(node, ir.Map) or node.op not in _COMPARISONS:
-        return None
-    sign, constant = _COMPARISONS[node.op]
-    left, right = (_linear(each, makers) for each in node.operands)
-    if left is None or right is None:
-        return None
-    return (left + right * -1) * sign + Linear(0, 0, Affine((), constant))
-
-
-def seen_where(value: ir.Value, makers: Mapping[str, ir.Node], *, holds: bool) -> Linear | None:
-    """Linear tile that is 0 or more exactly where a condition holds, or where it does not.
-
-    Parameters
-    ----------
-    value, makers
-        As of `condition_of`.
-    holds : bool
-    """
-    found = condition_of(value, makers)
-    if found is None or holds:
-        return found
-    # Not x >= 0 is -x - 1 >= 0.
-    return found * -1 + Linear(0, 0, Affine((), -1))
+    node = makers.get(value.name)
+    if not isinstance(node, ir.Map) or node.op not in _OPPOSITES:
+        return ()
+    op = node.op if holds else _OPPOSITES[node.op]
+    less, more = node.operands
+    if op in _TURNED:
+        op, less, more = _TURNED[op], more, less
+    maker = makers.get(less.name) if isinstance(less, ir.Value) else None
+    absolute = isinstance(maker, ir.Map) and maker.op == "abs"
+    left = _linear(maker.operands[0] if absolute and maker else less, makers)
+    limit = _linear(more, makers)
+    if left is None or limit is None:
+        return ()
+    limit += Linear(0, 0, Affine((), -1 if op == "lt" else 0))
+    # |x| <= y is x <= y and -x <= y.
+    return tuple(limit + left * -sign for sign in ((1, -1) if absolute else (1,)))
 
 
 def _linear(operand: ir.Operand, makers: Mapping[str, ir.Node]) -> Linear | None:

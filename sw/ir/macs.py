@@ -89,8 +89,7 @@ class _Counter:
         columns = np.arange(tile.cols.extent(index))
         seen: npt.NDArray[np.bool_] = np.ones((len(rows), len(columns)), np.bool_)
         for each in chain.hidden:
-            rule = seen_where(each.condition, self._makers, holds=not each.holds)
-            if rule is not None:
+            for rule in seen_where(each.condition, self._makers, holds=not each.holds):
                 base = rule.base.evaluate(index)
                 seen = seen & (rule.rows * rows + rule.columns * columns + base >= 0)
         count = int(seen.sum())

@@ -233,10 +233,11 @@ def _last_seen(
     seen = seen_where(hidden.condition, finder.makers, holds=not hidden.holds)
     scores = softmax.chain.product.result.type
     assert isinstance(scores, TileType)
-    if seen is None or seen.columns != -1 or seen.rows not in (0, 1):
-        return None
-    first = seen.base + Affine.of(softmax.loop.index)
-    return first + (Affine.of(scores.rows.size) - 1) * seen.rows, first
+    for each in seen:
+        if each.columns == -1 and each.rows in (0, 1):
+            first = each.base + Affine.of(softmax.loop.index)
+            return first + (Affine.of(scores.rows.size) - 1) * each.rows, first
+    return None
 
 
 def _whole_blocks(loop: ir.Loop) -> ir.Loop:

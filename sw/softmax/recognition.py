@@ -212,21 +212,21 @@ class _Finder:
         first, start = (each.view.entries[-2].start for each in (q, k))
         for each in hidden:
             seen = seen_where(each.condition, self._makers, holds=not each.holds)
-            rule = None if seen is None else _rule(seen, first, start)
-            if rule is None:
+            rules = [_rule(linear, first, start) for linear in seen]
+            if not rules or None in rules:
                 raise refused(
                     each.node,
                     "A mask must compare numbers of keys: `at >= tw.col_index(j)` of the last key "
                     "that a row sees, `at - tw.col_index(j) < window` beside it, or "
                     "`tw.col_index(j) < length`",
                 )
-            name, number = rule
-            if name == "offset":
-                offset = number if offset is None else min(offset, number)
-            elif name == "keys":
-                keys = min(keys, number)
-            else:
-                behind = number if behind is None else min(behind, number)
+            for name, number in filter(None, rules):
+                if name == "offset":
+                    offset = number if offset is None else min(offset, number)
+                elif name == "keys":
+                    keys = min(keys, number)
+                else:
+                    behind = number if behind is None else min(behind, number)
         window = 0
         if behind is not None:
             node = hidden[-1].node

@@ -135,6 +135,11 @@ def _on_rows(
         return
     # Most regions have one of the first reading.
     yield from build(region, codes, beside=beside)
+    parts = [each.part for each in region.inputs.values()]
+    fewer = PHASES - 1 + parts.count(Part.COLUMN) + parts.count(Part.ROW)
+    if len(codes) - fewer > config.pcu_count:
+        # Neither joined phases, kept columns nor pairs of vectors save so many programs.
+        return
     for each in _other_readings(region, codes, config):
         yield from build(each.region, each.codes)
 

@@ -275,3 +275,44 @@ def test_rows_are_not_stored_for_what_keeps_its_form():
 
     program = accumulate(check(masked.trace(dtype=bf16, M=20, S=30, D=16)))
     assert online(program).nodes == program.nodes
+
+
+#: Windows of keys around a query, written as one comparison and as two.
+WINDOWS = (
+    "s = tw.where(abs(at - tw.col_index(s)) <= 5, s, -tw.inf)\n",
+    "s = tw.where(6 > abs(tw.col_index(s) - at), s, -tw.inf)\n",
+    "s = tw.where(abs(at - tw.col_index(s)) > 5, -tw.inf, s)\n",
+    "s = tw.where(at - tw.col_index(s) < 6, tw.where(at + 5 >= tw.col_index(s), s, -tw.inf), "
+    "-tw.inf)\n",
+)
+
+
+@pytest.mark.parametrize("mask", WINDOWS)
+def test_a_window_of_absolute_differences_hides_the_same_keys(mask, seed):
+    rng = np.random.default_rng(seed)
+    wanted, other = whole_rows({MASK: WINDOWS[-1]}), whole_rows({MASK: mask})
+    arrays = tensors(rng, wanted)
+    sizes = {"i": 8, "keys": 16}
+    assert has_powers(online(accumulate(check(other))))
+    assert answer(summed(other, sizes), arrays).tobytes() == (
+        answer(summed(wanted, sizes), arrays).tobytes()
+    )
+
+
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_a_window_of_absolute_differences_is_one_part(config, seed):
+    products = set()
+    for mask in WINDOWS:
+        problem = Problem(kernel_of({MASK: mask}), named[config], SIZES, bf16)
+        job = Job(problem, seed=seed, backend="emulator")
+        compiled, fields = compile_job(job)
+        assert len(compiled.parts) == 1
+        assert run(job, compiled, fields).report["verified"]
+        products.add(compiled.macs)
+    assert len(products) == 1
+
+
+def test_keys_outside_of_a_window_keep_their_form():
+    mask = "s = tw.where(abs(at - tw.col_index(s)) >= 2, s, -tw.inf)\n"
+    compiled = compile_kernel(kernel_of({MASK: mask}), named["small"], dims=SIZES, dtype=bf16)
+    assert any("A mask must compare numbers of keys" in each for each in compiled.notes)
