@@ -13,7 +13,6 @@ from typing import Any
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
-from hw.few_collections import few_collections
 from hw.numeric.formats import Format, bf16
 from sw.array_spec import arrays_of
 from sw.compiled import Compiled
@@ -50,7 +49,6 @@ _OVERRULED = "a hint, and the fastest plan found has this"
 _LEAST = "the least that whole vectors, and rows for each AGCU, allow"
 
 
-@few_collections()
 def compile_kernel(
     kernel: Kernel,
     config: ChipConfig,

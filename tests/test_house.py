@@ -23,7 +23,7 @@ ALLOWED = {
     "hw": (),
     "gen": ("hw",),
     # The compiler knows the machine by its contract and its numbers alone: no component.
-    "sw": ("hw.arch", "hw.few_collections", "hw.numeric"),
+    "sw": ("hw.arch", "hw.numeric"),
     "sim": ("hw", "gen", "sw"),
     "examples": ("tilewright", "hw", "gen"),
     "benchmarks": ("hw", "gen", "sim", "sw"),

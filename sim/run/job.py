@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gen.design import Design
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
+from hw.few_collections import few_collections
 from hw.numeric.formats import Format
 from sim.backends.interface import Setup
 from sim.kernels import checked_options, summed
@@ -131,18 +132,19 @@ class Problem:
         # Imported late: the compiler is large, and earlier refusals should not wait for it.
         from sw.compiler import compile_kernel
 
-        return compile_kernel(
-            self.kernel,
-            self.config,
-            dims=self.dims,
-            dtype=self.dtype,
-            out=self.out,
-            options=self.options,
-            schedule=self.schedule,
-            place_seed=self.place_seed,
-            program=self.program,
-            known=known,
-        )
+        with few_collections():
+            return compile_kernel(
+                self.kernel,
+                self.config,
+                dims=self.dims,
+                dtype=self.dtype,
+                out=self.out,
+                options=self.options,
+                schedule=self.schedule,
+                place_seed=self.place_seed,
+                program=self.program,
+                known=known,
+            )
 
     @functools.cached_property
     def golden_program(self) -> Program:

@@ -1,9 +1,8 @@
 """simplify: remove identity nodes and hoist loop-invariant loads.
 
-Folds transposes into products and loads into gathers of their rows, removes casts without effect,
-such as those of bf16 to fp32 before element math, and dead nodes, merges equal nodes (common
-subexpressions), and moves loads of inputs out of the loops they do not depend on. No result
-changes.
+Folds transposes into products and loads into gathers of their rows, removes casts without effect
+and dead nodes, merges equal nodes (common subexpressions), and moves loads of inputs out of the
+loops they do not depend on. No result changes.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from dataclasses import fields
 from typing import Any
 
 from sw.ir import nodes as ir
-from sw.ir.format_rules import bf16, fp32
-from sw.ir.infer import RuleError, infer
 from sw.ir.program import Program
 from sw.ir.rewrite import same_nodes, walk
-from sw.ir.types import Role, TileType, TokenType
+from sw.ir.types import Role, TokenType
 from sw.ir.verify import verify
 
 __all__ = ["live", "simplified", "simplify"]
@@ -53,18 +50,6 @@ def _fixed(node: ir.Node, read_only: set[str]) -> bool:
         return False
     view = getattr(node, "view", None)
     return view is None or view.tensor in read_only
-
-
-def _widens(node: ir.Node) -> bool:
-    """Whether a node is a cast from bf16 to fp32."""
-    if not isinstance(node, ir.Cast):
-        return False
-    source, result = node.values[0].type, node.result.type
-    return (
-        isinstance(source, TileType)
-        and isinstance(result, TileType)
-        and (source.format, result.format) == (bf16, fp32)
-    )
 
 
 class _Replacer:
@@ -123,8 +108,6 @@ class _Replacer:
     def _fold(self, node: ir.Node) -> ir.Node:
         if isinstance(node, ir.Take):
             return self._from_memory(node)
-        if isinstance(node, ir.Map | ir.Reduce):
-            return self._without_casts(node)
         if not isinstance(node, ir.Matmul):
             return node
         changes: dict[str, Any] = {}
@@ -135,22 +118,6 @@ class _Replacer:
                 operands[number] = maker.operands[0]
                 changes[flag] = not getattr(node, flag)
         return node.replace(operands=tuple(operands), **changes) if changes else node
-
-    def _without_casts(self, node: ir.Map | ir.Reduce) -> ir.Node:
-        """Element math of bf16 tiles, which it takes as fp32 as well as their casts."""
-        makers = [self._maker(each) for each in node.operands]
-        operands = tuple(
-            made.operands[0] if made is not None and _widens(made) else operand
-            for operand, made in zip(node.operands, makers)
-        )
-        if operands == node.operands:
-            return node
-        found = node.replace(operands=operands)
-        try:
-            kinds = infer(found, {})
-        except RuleError:
-            return node
-        return found if kinds == tuple(each.type for each in node.results) else node
 
     def _from_memory(self, node: ir.Take) -> ir.Node:
         """Rows of a tile that is loaded for them, as rows of the tensor."""

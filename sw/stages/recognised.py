@@ -18,6 +18,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Dim, Entry, Tensor, View
+from sw.lane_codes.widening_casts import without_widening_casts
 from sw.language.program_error import ProgramError
 from sw.passes.stage import Product, stage
 from sw.prologue.computed_pipeline import computed_pipelines
@@ -120,7 +121,7 @@ def _recognised(
         return stage(_with_rows(program), config)
     if has_gather(program):
         return row_gather_of(program)
-    return region_of(program)
+    return region_of(without_widening_casts(program))
 
 
 def _with_rows(program: Program) -> Program:

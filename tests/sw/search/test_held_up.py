@@ -126,8 +126,8 @@ def test_a_form_that_is_clearly_slower_is_not_compiled(kernel, dims, config, for
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "dims", "chip"),
-    [(CHAIN, LONG, "large"), *((decoder_layer, LAYER, chip) for chip in ("small", "large"))],
-    ids=["chain, large", "layer, small", "layer, large"],
+    [(CHAIN, LONG, "large"), (decoder_layer, LAYER, "tiny")],
+    ids=["chain, large", "layer, tiny"],
 )
 def test_the_form_that_is_clearly_faster_is_faster_by_runs_with_a_clock(
     kernel, dims, chip, monkeypatch
@@ -135,5 +135,6 @@ def test_the_form_that_is_clearly_faster_is_faster_by_runs_with_a_clock(
     fast = compile_kernel(kernel, named[chip], dims=dims, dtype=bf16)
     assert "by the cost model" in fast.notes[-1]
     monkeypatch.setattr(compiler, "held_up", lambda *_: False)
+    monkeypatch.setattr(compiler, "_is_held_up", lambda _: False)
     slow = compile_kernel(kernel, named[chip], dims=dims, dtype=bf16)
     assert fast.predicted_cycles < slow.predicted_cycles

@@ -1,0 +1,60 @@
+"""Casts of bf16 to fp32 before element math, which takes both alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from sw.ir import nodes as ir
+from sw.ir.format_rules import bf16, fp32
+from sw.ir.infer import RuleError, infer
+from sw.ir.program import Program
+from sw.ir.rewrite import map_operands, same_nodes, walk
+from sw.ir.types import TileType
+from sw.passes.simplify import live
+
+__all__ = ["without_widening_casts"]
+
+
+def without_widening_casts(program: Program) -> Program:
+    """The program whose element operations and reductions take bf16 tiles instead of their casts.
+
+    Casts that others need stay. No result changes.
+    """
+    sources = {each.result.name: each.operands[0] for each in walk(program.nodes) if _widens(each)}
+
+    def block(nodes: tuple[ir.Node, ...]) -> Iterator[ir.Node]:
+        for node in nodes:
+            if isinstance(node, ir.Loop):
+                body = same_nodes(node.body, list(block(node.body)))
+                node = node if body is node.body else node.replace(nodes=body)
+            yield _with_sources(node, sources) if isinstance(node, ir.Map | ir.Reduce) else node
+
+    if not sources:
+        return program
+    return dataclasses.replace(program, nodes=live(tuple(block(program.nodes))))
+
+
+def _widens(node: ir.Node) -> bool:
+    if not isinstance(node, ir.Cast):
+        return False
+    source, result = node.values[0].type, node.result.type
+    return (
+        isinstance(source, TileType)
+        and isinstance(result, TileType)
+        and (source.format, result.format) == (bf16, fp32)
+    )
+
+
+def _with_sources(node: ir.Node, sources: dict[str, ir.Operand]) -> ir.Node:
+    """A node that takes what casts are of, if its results keep their types."""
+
+    def source(operand: ir.Operand) -> ir.Operand:
+        return sources.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
+
+    found = map_operands(node, source)
+    try:
+        kinds = infer(found, {})
+    except RuleError:
+        return node
+    return found if kinds == tuple(each.type for each in node.results) else node
