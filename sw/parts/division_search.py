@@ -133,11 +133,11 @@ class DivisionSearch:
         if program in self._dead or len(self._dead) >= _MOST_DEAD:
             return None
         for step in self._steps(program):
-            begun = self._apart(program, step)
-            others = self._search(begun[-1].rest)
-            if others is not None:
-                self._found[program] = (*begun, *others)
-                return self._found[program]
+            for begun in dict.fromkeys((self._apart(program, step), (step,))):
+                others = self._search(begun[-1].rest)
+                if others is not None:
+                    self._found[program] = (*begun, *others)
+                    return self._found[program]
         self._dead.add(program)
         return None
 
@@ -181,11 +181,13 @@ class DivisionSearch:
             return (step,)
         kept = {each.value.name for each in step.cuts}
         behind = [each for each in cuts(first.rest, self._names) if each.value.name in kept]
+        if len(behind) < len(kept):
+            return (step,)
         later = tuple(stores(step.rest.nodes))
         stored = [each for each in stores(first.rest.nodes) if each not in later]
         parts = self._parts_of(slice_of(first.rest, stored, behind))
         rest = reload(slice_of(first.rest, later), behind)
-        steps = (first, _Step(parts, step.cuts, rest))
+        steps = (first, _Step(parts, tuple(behind), rest))
         return steps if parts and self._is_faster(steps, (step,)) else (step,)
 
     @staticmethod
