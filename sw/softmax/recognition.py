@@ -212,7 +212,7 @@ class _Finder:
         first, start = (each.view.entries[-2].start for each in (q, k))
         for each in hidden:
             seen = seen_where(each.condition, self._makers, holds=not each.holds)
-            rules = [_rule(linear, first, start) for linear in seen]
+            rules = [_rule(bound, first, start) for bound in seen]
             if not rules or None in rules:
                 raise refused(
                     each.node,
