@@ -33,7 +33,7 @@ Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
 
 @dataclasses.dataclass(frozen=True)
 class Estimates:
-    """What the search asks of the cost model; without one it takes neither for true.
+    """Answers of the cost model that the search needs; both are no by default.
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ class DivisionSearch:
         taken: list[_Step] = []
         while steps:
             for cut in self._shared(program, steps[0]):
-                step = None
-                if len(self._answers) < self._most_answers:
-                    step = self._step(program, [cut])
+                if len(self._answers) >= self._most_answers:
+                    break
+                step = self._step(program, [cut])
                 others = None if step is None else self._search(step.rest)
                 if step is not None and others is not None:
                     if depth:

@@ -153,7 +153,8 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
     names = {*taken, *(each.name for each in program.tensors)}
     terms = set(_terms(program.nodes))
     read = {each.name for node in program.nodes for each in used(node)}
-    factors = {name for node in walk(program.nodes) for name in _factors(node)}
+    products = (each for each in walk(program.nodes) if isinstance(each, ir.Matmul))
+    factors = {each.name for product in products for each in product.values[:2]}
     for node, loops in _computed(program.nodes, ()):
         for value in node.results:
             if isinstance(node, ir.Full) and value.name not in factors:
@@ -183,12 +184,6 @@ def _computed(
             yield from _computed(node.body, (*loops, node))
         if not isinstance(node, ir.Load | ir.Store | ir.Buffer):
             yield node, loops
-
-
-def _factors(node: ir.Node) -> Iterator[str]:
-    """Names of the tiles that a product multiplies."""
-    if isinstance(node, ir.Matmul):
-        yield from (each.name for each in node.values[:2])
 
 
 def _place(

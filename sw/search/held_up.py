@@ -1,4 +1,4 @@
-"""Lane programs behind products, or in parts of their own: comparison by the cost model."""
+"""Comparison of divisions by the cost model: lane programs behind products, or in own parts."""
 
 from __future__ import annotations
 
