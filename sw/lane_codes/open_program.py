@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hw.arch.lanes.phase_word import (
     CONSTANTS,
-    FIXED_WORDS,
     STATISTICS,
     AuxiliaryUse,
     ElementForm,
@@ -171,7 +170,7 @@ class OpenProgram:
         """Place a draft if it fits."""
         if draft.place is Place.FULL and draft.length not in (None, self._length):
             return False
-        constants = draft.constants - set(FIXED_WORDS.values()) - set(self.constants)
+        constants = draft.constants.difference(self.constants)
         if len(self.constants) + len(constants) > CONSTANTS:
             return False
         before = self._state()

@@ -68,7 +68,10 @@ class Schedule:
         }
 
     def codes(self) -> tuple[LaneCode, ...]:
-        """Programs in an order in which they can run; drafts are left where none fits."""
+        """Programs in an order in which they can run; drafts are left where none fits.
+
+        Kept columns come to the first program alone.
+        """
         made: list[LaneCode] = []
         while self.left:
             fetched = {
@@ -82,6 +85,8 @@ class Schedule:
             best = self._best(fetched) or self._best(set(self._sources))
             if best is not None:
                 made.append(self._closed(best))
+                if any(self._table.kept.intersection(each.leaves) for each in self.left):
+                    break
             elif not self._widen():
                 break
         return tuple(made)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from hw.arch.lanes.phase_word import Reduction, ResultForm
+from hw.arch.lanes.phase_word import FIXED_WORDS, Reduction, ResultForm
 from hw.numeric.formats import fp32, int32
 from sw.ir.affine import Axis
 from sw.lane_codes.lane_words import Place, Send, UnitOperation, Word, WordTable
@@ -63,10 +63,11 @@ class Draft:
     send: Send | None = None
     kept: str | None = None
 
-    @property
-    def constants(self) -> set[int]:
-        """Constants of its operations."""
-        return {each for op in self.chain for each in op.operands if isinstance(each, int)}
+    @functools.cached_property
+    def constants(self) -> frozenset[int]:
+        """Constants of its operations that words of a program hold."""
+        named = {each for op in self.chain for each in op.operands if isinstance(each, int)}
+        return frozenset(named.difference(FIXED_WORDS.values()))
 
     def taking(self, word: str, other: str) -> Draft:
         """The phase with another word in the place of one that it fetches."""
@@ -90,6 +91,7 @@ class _Cover:
         #: Costs of a packet that is sent and comes back, and of a statistic in a phase beside it.
         self.temporary, self._crossing = (_TEMPORARY, 0.0) if returns else (_LEAVES, _LEAVES)
         self._leaves: dict[Chain, tuple[str, ...]] = {}
+        self._streams: dict[Chain, float] = {}
         self.chains = {word: tuple(self._options(word)) for word in table.operations}
         self._uses = Counter(name for ops in table.operations.values() for name in ops[0].names)
         #: Words whose packets are sent in any case, exact.
@@ -146,10 +148,18 @@ class _Cover:
         full = [each for each in made if self._table.places[each] is Place.FULL]
         if full and (beside or places.count(Place.FULL) == len(full) == 2):
             total += _OTHER_SOURCE
-        total += self.crossing(leaves)
+        total += self._crosses(leaves)
         return total + _BESIDE * (beside + max(0, places.count(Place.FULL) - 1))
 
-    def crossing(self, leaves: tuple[str, ...]) -> float:
+    def streams(self, chain: Chain) -> float:
+        """Cost of the packets that a chain fetches, and of statistics that leave for them."""
+        if chain not in self._streams:
+            leaves = self.leaves(chain)
+            full = sum(self._table.places[each] is Place.FULL for each in leaves)
+            self._streams[chain] = _BESIDE * full + self._crosses(leaves)
+        return self._streams[chain]
+
+    def _crosses(self, leaves: tuple[str, ...]) -> float:
         """Cost of statistics that leave their program because the phase takes a sent packet."""
         made = {self._table.places[each] for each in leaves if each in self._table.operations}
         lane = any(self._table.places[each] is Place.LANE for each in leaves)
@@ -214,9 +224,7 @@ class _Extraction:
         """Cost of all phases."""
         total = 0.0
         for word, root in self._open.items():
-            leaves = self._cover.leaves(root.chain)
-            total += _BESIDE * sum(self._table.places[each] is Place.FULL for each in leaves)
-            total += self._cover.crossing(leaves)
+            total += self._cover.streams(root.chain)
             if self._table.places[word] is Place.LANE:
                 total += _LANE_PHASE * max(1, len(root.sends))
             else:
@@ -283,6 +291,8 @@ def drafts_of(table: WordTable, *, returns: bool = True) -> tuple[Draft, ...]:
         better = False
         for word in best.words:
             for chain in cover.chains[word]:
+                if chain == chains[word]:
+                    continue
                 other = chains | {word: chain}
                 found = _Extraction(table, other, cover)
                 if found.cost < best.cost:

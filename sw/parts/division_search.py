@@ -49,8 +49,9 @@ class Estimates:
 
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
-#: Slices that are asked for with shared values, for each one without, and values within others.
-_SHARED, _DEPTH = 2, 3
+#: Slices that are asked for with shared values too, for each one without, and so many more in any
+#: case; values within others.
+_SHARED, _FEW, _DEPTH = 2, 64, 3
 #: Nodes of element math.
 _ELEMENT_MATH = ir.Loop | ir.Load | ir.Store | ir.Map | ir.Cast | ir.Full | ir.Buffer
 #: Slices that are remembered.
@@ -107,7 +108,7 @@ class DivisionSearch:
         self._found: dict[Program, tuple[_Step, ...]] = {}
         self._dead: set[Program] = set()
         #: Slices with an answer from which on no shared value is tried.
-        self._most_answers = 0
+        self._most_answers = max(_SHARED * len(self._answers), len(self._answers) + _FEW)
         #: Why columns that were asked for are not transferred alone.
         self.misplaced: ProgramError | None = None
         #: Why a piece has a format that its unit does not take, however it is divided.
@@ -118,7 +119,7 @@ class DivisionSearch:
         steps = self._search(program)
         if steps is None:
             return None
-        self._most_answers = _SHARED * len(self._answers)
+        self._most_answers = max(_SHARED * len(self._answers), len(self._answers) + _FEW)
         for depth in range(_DEPTH):
             steps = self._with_shared(program, steps, depth)
         stored = (cut.tensor for step in steps for cut in step.cuts)

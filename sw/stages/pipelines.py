@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -31,6 +32,9 @@ from sw.timing.timed_lanes import CHANGE
 __all__ = ["pipelines"]
 
 _VECTORS = Part.ROW, Part.COLUMN
+
+#: Most columns of which all subsets are tried to know whether there is a pipeline.
+_SUBSETS = 3
 
 
 def pipelines(
@@ -130,22 +134,22 @@ def _on_rows(
     build = functools.partial(row_pipelines, arrays=arrays, config=config, in_order=in_order)
     if in_order:
         yield from build(
-            region, codes, others=_other_readings(region, codes, config), beside=beside
+            region, codes, others=_other_readings(region, codes, config, in_order=True), beside=beside
         )
         return
     # Most regions have one of the first reading.
     yield from build(region, codes, beside=beside)
-    parts = [each.part for each in region.inputs.values()]
-    fewer = PHASES - 1 + parts.count(Part.COLUMN) + parts.count(Part.ROW)
-    if len(codes) - fewer > config.pcu_count:
-        # Neither joined phases, kept columns nor pairs of vectors save so many programs.
+    rows = sum(each.part is Part.ROW for each in region.inputs.values())
+    if len(codes) - PHASES - rows > config.pcu_count:
+        # A program saves at most one for each of its phases, which joins another one or keeps a
+        # column, and a pair of vectors saves one.
         return
-    for each in _other_readings(region, codes, config):
+    for each in _other_readings(region, codes, config, in_order=False):
         yield from build(each.region, each.codes)
 
 
 def _other_readings(
-    region: Region, codes: tuple[LaneCode, ...], config: ChipConfig
+    region: Region, codes: tuple[LaneCode, ...], config: ChipConfig, *, in_order: bool
 ) -> list[Reading]:
     """Other ways to read a region with rows on lanes than by its lane programs."""
     others = []
@@ -154,7 +158,7 @@ def _other_readings(
     if sum(each.part is Part.ROW for each in region.inputs.values()) > 1:
         pairs = _codes(region, config, 0, phases=PHASES if region.whole else 1, pairs=True)
         others += [Reading(region, pairs)] if pairs != codes else []
-    others += [Reading(region, each) for each in _kept_codes(region, config)]
+    others += [Reading(region, each) for each in _kept_codes(region, config, in_order=in_order)]
     late = sent_late(codes[0])
     others += [Reading(region, (late, *codes[1:]))] if late else []
     return others + _joined_readings([Reading(region, codes), *others])
@@ -184,8 +188,13 @@ def _in_blocks(
         yield from _joined_pipelines(region, codes, arrays, config, in_order=in_order)
 
 
-def _kept_codes(region: Region, config: ChipConfig) -> Iterator[tuple[LaneCode, ...]]:
-    """Lane programs that keep columns of one element per row as statistics, as many as they can."""
+def _kept_codes(
+    region: Region, config: ChipConfig, *, in_order: bool
+) -> Iterator[tuple[LaneCode, ...]]:
+    """Lane programs that keep columns of one element per row as statistics, as many as they can.
+
+    If the best need not come first, many columns are tried one after another, not in all subsets.
+    """
     columns = [
         name
         for name, each in region.inputs.items()
@@ -193,21 +202,31 @@ def _kept_codes(region: Region, config: ChipConfig) -> Iterator[tuple[LaneCode, 
     ]
     if region.columns == 1:
         return
-    rows = sum(each.part is Part.ROW for each in region.inputs.values())
+    if not in_order and len(columns) > _SUBSETS:
+        kept: tuple[str, ...] = ()
+        for column in columns:
+            kept = (*kept, column) if _keeping(region, config, (*kept, column)) else kept
+        yield from _keeping(region, config, kept) if kept else ()
+        return
     for count in range(len(columns), 0, -1):
         found = []
         for kept in itertools.combinations(columns, count):
-            for pairs in (False, True) if rows > 1 else (False,):
-                try:
-                    each = _codes(region, config, 0, kept=kept, pairs=pairs)
-                except ProgramError:
-                    continue
-                later = {value for code in each[1:] for value in code.beside}
-                if not later.intersection(kept) and each not in found:
-                    found.append(each)
+            found += [each for each in _keeping(region, config, kept) if each not in found]
         if found:
             yield from found
             return
+
+
+def _keeping(
+    region: Region, config: ChipConfig, kept: tuple[str, ...]
+) -> list[tuple[LaneCode, ...]]:
+    """Lane programs of which the first one alone takes some columns, and keeps them."""
+    found = []
+    rows = sum(each.part is Part.ROW for each in region.inputs.values())
+    for pairs in (False, True) if rows > 1 else (False,):
+        with contextlib.suppress(ProgramError):
+            found.append(_codes(region, config, 0, kept=kept, pairs=pairs))
+    return found
 
 
 def _joined_readings(readings: Sequence[Reading]) -> list[Reading]:
