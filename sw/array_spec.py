@@ -54,6 +54,9 @@ class ArraySpec:
         a slice of columns have the pitch of the whole array.
     segments : Segments or None
         Where an axis of a matrix does not lie in memory as a whole.
+    points : (int, int)
+        Number of such arrays, of as many points, that one iteration accesses together, and bytes
+        from one to the next.
     """
 
     name: str
@@ -62,6 +65,7 @@ class ArraySpec:
     output: bool = False
     row_pitch: int | None = None
     segments: Segments | None = None
+    points: tuple[int, int] = (1, 0)
 
     @property
     def row_bytes(self) -> int:
@@ -97,12 +101,14 @@ class ArraySpec:
 
     @property
     def reach(self) -> int:
-        """Bytes from the first element to the end of the last one."""
+        """Bytes from the first element to the end of the last one, of all points."""
         shape, between = [*self.shape], 0
         if self.segments is not None:
             shape[self.segments.axis] //= self.segments.count
             between = sum((count - 1) * stride for count, stride in self.segments.loops)
         row = shape[-1] * self.format.bits // 8
+        count, stride = self.points
+        between += (count - 1) * stride
         return between + (math.prod(shape[:-1]) - 1) * self.pitch + row
 
 

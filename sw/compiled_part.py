@@ -16,7 +16,7 @@ from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
 from sw.stages.pipeline import Pipeline
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph
 from sw.timing.prediction import LATENCY, Prediction, predict_cycles
 

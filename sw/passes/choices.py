@@ -11,7 +11,7 @@ from sw.passes.part_compilation import PartCompilation
 from sw.passes.plan import Plan
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 
 __all__ = ["block_sizes", "constraints_of", "planned_blocks", "require_no_choices", "with_block"]
 

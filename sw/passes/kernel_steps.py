@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir.program import Program
@@ -21,6 +24,7 @@ from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
 from sw.search.held_up import CLEAR, compared, loads_again
+from sw.search.point_groups import grouped_points
 from sw.softmax.online import is_exact, missed_softmaxes, online
 from sw.softmax.row_softmax import missed_row_softmaxes
 
@@ -86,6 +90,12 @@ def _divide(c: Compilation) -> None:
     if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):
         missed = dict.fromkeys(each.message for each in missed_row_softmaxes(c.lean))
         c.unfused = tuple(f"a softmax of rows is not fused: {each}" for each in missed)
+    parts = (
+        grouped_points(each, c.config, lambda part: serves(part.program, part.arrays) is None)
+        for each in c.division.parts
+    )
+    every = tuple(itertools.chain.from_iterable(parts))
+    c.division = dataclasses.replace(c.division, parts=every)
 
 
 def _of_held(error: BadInputError, program: Program) -> BadInputError:
@@ -105,6 +115,12 @@ def _of_held(error: BadInputError, program: Program) -> BadInputError:
 def _argument_text(argument: Argument) -> str:
     offset = f" + {argument.offset}" if argument.offset else ""
     return f"{argument.array}{offset}" + (f" + {argument.stride} i" if argument.stride else "")
+
+
+def _points_text(array: ArraySpec) -> str:
+    """Where the arrays of points lie that an iteration takes together; nothing of a single one."""
+    count, stride = array.points
+    return f"{array.name}: {count} points {stride} bytes apart" if count > 1 else ""
 
 
 def _segments_text(array: ArraySpec) -> str:
@@ -129,7 +145,8 @@ def _division_text(division: Division) -> str:
             arguments = ", ".join(map(_argument_text, launch.arguments))
             group = f"group {launch.group}: " if launch.group else ""
             lines.append(f"part {number}: {group}{launch.repeat} x ({arguments})")
-        lines += [f"part {number}: {text}" for text in map(_segments_text, part.arrays) if text]
+        for text in (_segments_text, _points_text):
+            lines += [f"part {number}: {line}" for line in map(text, part.arrays) if line]
         # The whole program is the text of the pass before.
         lines += [print_program(part.program, spans=False)] if several else []
     return "\n".join(lines)

@@ -27,7 +27,7 @@ from sw.prove import Liveness
 from sw.search.constraints import Constraints
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Region
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph
 
 __all__ = ["PartCompilation"]

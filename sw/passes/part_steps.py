@@ -35,7 +35,7 @@ from sw.stages.lowering import lower
 from sw.stages.product_graph import product_graph
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.region import Region
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.timing.prediction import predict_cycles
 
 __all__ = ["MOST_PLANS", "PART_PASSES"]

@@ -13,7 +13,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Entry
 from sw.language.program_error import refused
 from sw.softmax.score_chain import Hidden, Missed, both_orders, score_chain
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 
 __all__ = ["has_powers", "softmax_product_of"]
 
@@ -100,7 +100,10 @@ class _Finder:
             keys=rules.keys,
             depth=shapes[tensors[1]][1],
             width=shapes[tensors[2]][1],
-            **dict(zip("qkvo", tensors)),
+            q=tensors[0],
+            k=tensors[1],
+            v=tensors[2],
+            o=tensors[3],
             scale=self._powers.scale,
             offset=rules.offset,
             window=rules.window,

@@ -134,7 +134,10 @@ def _on_rows(
     build = functools.partial(row_pipelines, arrays=arrays, config=config, in_order=in_order)
     if in_order:
         yield from build(
-            region, codes, others=_other_readings(region, codes, config, in_order=True), beside=beside
+            region,
+            codes,
+            others=_other_readings(region, codes, config, in_order=True),
+            beside=beside,
         )
         return
     # Most regions have one of the first reading.

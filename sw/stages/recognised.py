@@ -29,8 +29,8 @@ from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.pipelines import pipelines
 from sw.stages.region import Region, region_of
-from sw.stages.softmax_pipeline import softmax_pipelines
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_pipeline import softmax_pipelines
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 
 __all__ = ["pipelines_of", "recognised"]
 
@@ -58,6 +58,12 @@ def recognised(
     """
     _require_on_chips(program, config)
     work = _recognised(program, config)
+    points = max((each.points[0] for each in arrays), default=1)
+    if points > 1:
+        if not isinstance(work, SoftmaxProduct):
+            message = "Points beside one another are those of two products with a softmax"
+            raise ProgramError("unserved", message, None)
+        work = dataclasses.replace(work, points=points)
     places = [each.segments for each in arrays if each.segments is not None]
     if not places or isinstance(work, Region):
         return work

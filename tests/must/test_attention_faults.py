@@ -36,7 +36,7 @@ FAULTS = {
         "tests/sw/softmax/test_online.py::test_faults_of_the_form_are_found[no rescaling]",
     ),
     "a mask shows one key too many, on the chip": Mutant(
-        "sw/stages/softmax_pipeline.py",
+        "sw/stages/softmax/softmax_pipeline.py",
         "offset=work.offset + number * self.columns,",
         "offset=work.offset + number * self.columns + 1,",
         _ON_A_CHIP + "attention_of_any_shape_and_mask",
@@ -61,14 +61,14 @@ FAULTS = {
         "test_random_calls_equal_the_definition_by_bytes_and_float64_within_the_bound[0]",
     ),
     "the row of ones is one key short, on the chip": Mutant(
-        "sw/stages/softmax_pipeline.py",
+        "sw/stages/softmax/softmax_pipeline.py",
         "LoopProgram(r, 1, slope=1 - r, outer=phase)",
         "LoopProgram(r - 1, 1, slope=2 - r, outer=phase)",
         "tests/sw/stages/test_softmax_pipeline.py::"
         "test_blocks_are_kept_or_loaded_for_each_group[small-None]",
     ),
     "keys of a group of queries are not loaded again": Mutant(
-        "sw/stages/softmax_pipeline.py",
+        "sw/stages/softmax/softmax_pipeline.py",
         "loops = (BoxLoop(sizes.groups), sizes.count.boxes(0, dimension, step))",
         "loops = (BoxLoop(1), sizes.count.boxes(0, dimension, step))",
         "tests/sw/stages/test_softmax_pipeline.py::"

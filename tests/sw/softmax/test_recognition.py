@@ -11,7 +11,7 @@ from sw.passes.check import check
 from sw.passes.simplify import simplify
 from sw.softmax.online import online
 from sw.softmax.recognition import softmax_product_of
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 from tests.sw.softmax.spellings import (
     COMPUTED,
     LOOP,

@@ -17,8 +17,8 @@ from sw.array_spec import ArraySpec
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
 from sw.stages.lowering import lower
-from sw.stages.softmax_pipeline import softmax_pipelines
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_pipeline import softmax_pipelines
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.timing.prediction import LATENCY, predict_cycles
 
 __all__ = ["SoftmaxCase", "drawn_product", "softmax_product"]

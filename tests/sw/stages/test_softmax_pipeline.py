@@ -11,8 +11,8 @@ from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
 from sw.passes.route import RouteError
 from sw.prove import prove
-from sw.stages.softmax_pipeline import softmax_pipelines
-from sw.stages.softmax_sizes import softmax_sizes
+from sw.stages.softmax.softmax_pipeline import softmax_pipelines
+from sw.stages.softmax.softmax_sizes import softmax_sizes
 from tests.sw.stages.softmax_cases import SoftmaxCase, drawn_product, softmax_product
 
 #: Most rows, and most columns, of random products.

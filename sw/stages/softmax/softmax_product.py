@@ -38,6 +38,8 @@ class SoftmaxProduct:
         leaves it to the compiler.
     loops : mapping of str to str
         Index of the loop over ``query`` and over ``key`` blocks, for each that exists.
+    points : int
+        Such products that one iteration computes beside one another, each on a share of the chip.
     """
 
     queries: int
@@ -54,16 +56,17 @@ class SoftmaxProduct:
     ends: bool
     block: int | None
     loops: Mapping[str, str]
+    points: int = 1
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of both products, over the keys that each query sees."""
+        """Multiply-accumulates of the products of an iteration, over the keys that are seen."""
         seen = self.queries * self.keys
         if self.offset is not None:
             last = np.arange(self.queries, dtype=np.int64) + self.offset
             first = np.maximum(last - self.window + 1, 0) if self.window else 0
             seen = int((np.minimum(last, self.keys - 1) - first + 1).clip(0).sum())
-        return seen * (self.depth + self.width)
+        return self.points * seen * (self.depth + self.width)
 
     def text(self) -> str:
         """The two products, the rules of keys and the loops, as lines of text."""
@@ -76,5 +79,6 @@ class SoftmaxProduct:
                 f"row m sees {rules}",
                 "loops: " + ", ".join(f"{role} {index}" for role, index in self.loops.items()),
                 f"block: {self.block or 'any'}",
+                f"points beside one another: {self.points}",
             ]
         )

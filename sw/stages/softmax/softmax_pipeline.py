@@ -27,8 +27,9 @@ from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import rows_of, whole_pieces_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
-from sw.stages.softmax_product import SoftmaxProduct
-from sw.stages.softmax_sizes import (
+from sw.stages.softmax.chip_share import of_all_points, share_of
+from sw.stages.softmax.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_sizes import (
     BLOCK_SLOTS,
     SoftmaxSizes,
     pieces_of_depth,
@@ -76,13 +77,14 @@ def _candidates(
         return Unfit(f"{rows}: {problem}", value=problem.value, rule=problem.rule)
 
     try:
-        choices = softmax_sizes(work, config)
+        share = share_of(config, work.points)
+        choices = softmax_sizes(work, share)
     except Unfit as problem:
         yield of_width(problem)
         return
     for sizes in choices:
         try:
-            yield _Builder(work, arrays, config, sizes).pipeline()
+            yield _Builder(work, arrays, share, sizes).pipeline(config)
         except Unfit as problem:
             yield of_width(problem)
 
@@ -107,7 +109,8 @@ class _Builder:
         require_count("groups of queries", sizes.groups)
         require_count("blocks of keys", sizes.blocks)
 
-    def pipeline(self) -> Pipeline:
+    def pipeline(self, config: ChipConfig) -> Pipeline:
+        """The pipeline of all points on a chip, of which each has a share."""
         work, sizes = self.work, self.sizes
         if self.joined:
             require_joined(sizes, self.deep, self.parts.config)
@@ -124,17 +127,18 @@ class _Builder:
         met = f"{sizes.blocks}" if not sizes.count.slope else f"{counts[0]} to {counts[-1]}"
         units = "pairs" if sizes.column_parts == 1 else f"sets of {1 + sizes.column_parts}"
         where = "kept on chip" if sizes.kept else "loaded for each group"
-        found = self.parts.done(
-            f"{sizes.pairs} {units} of PCUs, {sizes.groups} groups of {sizes.queries} queries, "
-            f"{met} blocks of {sizes.block} keys each, {where}",
+        beside = f"{work.points} points beside one another, each on " if work.points > 1 else ""
+        found = of_all_points(self.parts, config, self.arrays, work.points).done(
+            f"{beside}{sizes.pairs} {units} of PCUs, {sizes.groups} groups of {sizes.queries} "
+            f"queries, {met} blocks of {sizes.block} keys each, {where}",
             sizes.queries,
             work.width,
             sizes.block,
         )
         # Columns of keys, and values with the row of ones, in whole tiles.
         deep = self.deep * self.r + sizes.column_parts * (self.wide * self.r + 1)
-        issued = int(counts.sum()) * sizes.block * sizes.queries * deep
-        return dataclasses.replace(found, macs_issued=issued)
+        issued = work.points * int(counts.sum()) * sizes.block * sizes.queries * deep
+        return dataclasses.replace(found, macs_issued=issued, cycles=sizes.cycles)
 
     def _rows(
         self, tensor: str, columns: int, rows: int, row: int = 0, column: int = 0

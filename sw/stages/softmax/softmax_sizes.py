@@ -19,7 +19,7 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16
 from sw.passes.field_limits import Unfit
 from sw.stages.long_rows import aligned_elements
-from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.timing.prediction import LATENCY
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""Two products with a softmax between them as stages: sizes, units and streams."""
