@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from hw.arch.config import ChipConfig
 from sw.ir import nodes as ir
-from sw.parts.part import Part
-from sw.parts.point_groups import in_groups
+from sw.parts.part import Part, PartLaunch
 from sw.search.alone import START
 from sw.search.held_up import CLEAR
 from sw.softmax.recognition import has_powers
@@ -40,7 +39,7 @@ def grouped_points(
         return best
     least = _cycles(part, config)
     for count in range(2, config.agcu.count + 1):
-        parts = in_groups(part, count)
+        parts = _in_groups(part, count)
         if not parts or not all(map(serves, parts)):
             continue
         if len(parts) > 1:
@@ -49,6 +48,46 @@ def grouped_points(
         if CLEAR * cycles < least:
             best, least = parts, cycles
     return best
+
+
+def _in_groups(part: Part, count: int) -> tuple[Part, ...]:
+    """A part whose iterations take so many points each, and one of the points that are left.
+
+    An iteration takes one point of each of ``count`` equal ranges, so what it accesses lies as far
+    apart as the ranges do. Empty if the launches differ, or have fewer points.
+
+    Parameters
+    ----------
+    part : Part
+    count : int
+    """
+    first, *others = part.launches
+    strides = [each.stride for each in first.arguments]
+    repeat, left = divmod(first.repeat, count)
+    if not repeat or any(
+        each.repeat != first.repeat or [every.stride for every in each.arguments] != strides
+        for each in others
+    ):
+        return ()
+    arrays = tuple(
+        dataclasses.replace(array, points=(count, repeat * stride))
+        for array, stride in zip(part.arrays, strides, strict=True)
+    )
+    launches = tuple(dataclasses.replace(each, repeat=repeat) for each in part.launches)
+    parts = [Part(part.program, arrays, launches)]
+    if left:
+        last = tuple(_behind(each, count * repeat) for each in part.launches)
+        parts.append(Part(part.program, part.arrays, last))
+    return tuple(parts)
+
+
+def _behind(launch: PartLaunch, points: int) -> PartLaunch:
+    """The launch without its first points."""
+    arguments = tuple(
+        dataclasses.replace(each, offset=each.offset + points * each.stride)
+        for each in launch.arguments
+    )
+    return dataclasses.replace(launch, arguments=arguments, repeat=launch.repeat - points)
 
 
 def _with_keys(parts: tuple[Part, ...], config: ChipConfig) -> tuple[Part, ...]:
