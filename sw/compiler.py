@@ -240,7 +240,10 @@ def _divided_again(
     """The kernel divided as if a part of which no plan fits were not served; None: not possible."""
     whole = copy.copy(form.whole)
     exhausted = len(whole.parted) == _MOST_DIVIDED_AGAIN
-    if error.kind != "does-not-fit" or schedule != Schedule() or exhausted:
+    # Points beside one another may be computed one after another, whatever the schedule.
+    together = any(each.points[0] > 1 for each in part.arrays)
+    final = error.kind != "does-not-fit" or schedule != Schedule()
+    if exhausted or (final and not together):
         return None
     whole.refusals.refuse(part.program, part.arrays, error)
     cause, *_ = error.message.split("; ")

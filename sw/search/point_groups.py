@@ -40,10 +40,12 @@ def grouped_points(
     least = _cycles(part, config)
     for count in range(2, config.agcu.count + 1):
         parts = _in_groups(part, count)
-        if not parts or not all(map(serves, parts)):
+        if not parts or not serves(parts[0]):
             continue
         if len(parts) > 1:
             parts = _with_keys(parts, config)
+        if not all(map(serves, parts)):
+            continue
         cycles = sum(_cycles(each, config) for each in parts)
         if CLEAR * cycles < least:
             best, least = parts, cycles

@@ -91,6 +91,14 @@ def test_points_one_after_another_where_no_share_is_faster(chip, sizes):
     assert together(compiled(chip, **sizes)) == [1]
 
 
+def test_points_one_after_another_where_no_plan_of_a_share_is_live():
+    """One AGCU does not store two parts of the columns."""
+    chip = ChipConfig(rows=4, columns=5, width_bits=512, agcu=AgcuConfig(count=2))
+    found = compiled(chip, H=4, M=3, S=12, D=256)
+    assert together(found) == [1]
+    assert any("divided again" in each for each in found.notes)
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("chip", [LARGE, FOUR, SIX], ids=["large", "four", "six"])
 @pytest.mark.parametrize(
