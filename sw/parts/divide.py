@@ -17,7 +17,8 @@ from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
 from sw.parts.division_search import DivisionSearch, Estimates, Serves, peeled_parts
-from sw.parts.expand import expanded
+from sw.parts.forms.expand import expanded
+from sw.parts.forms.wide_statistics import with_wide_statistics
 from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import divisible, out_of_place
@@ -80,8 +81,7 @@ def divide(
     if refusal.kind in _DIVIDED and divisible(program):
         _require_few_stores(program)
         refusal = _refusal_of_points(program, serves) or refusal
-        longer = expanded(program)
-        forms = (program, longer) if longer.nodes != program.nodes else (program,)
+        forms = _forms(program)
         # The units of a softmax have numbers of both axes.
         fused = any(isinstance(each, ir.Powers) for each in walk(program.nodes))
         for numbers, each in itertools.product((False, True) if fused else (True,), forms):
@@ -91,6 +91,17 @@ def divide(
                 return found
             refusal = divider.misplaced or divider.misformed or refusal
     raise refusal
+
+
+def _forms(program: Program) -> list[Program]:
+    """The program, and others with the same results, in the order in which they are divided."""
+    wide = with_wide_statistics(program)
+    found = [
+        form
+        for each in dict.fromkeys((program, wide))
+        for form in (each, expanded(each), expanded(each, halves=True))
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _refusal(

@@ -12,7 +12,7 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import TileType
-from sw.parts.expand import expanded
+from sw.parts.forms.expand import expanded
 from sw.parts.slices import Cut, cuts, slice_of
 
 __all__ = ["narrow_cuts"]

@@ -30,7 +30,7 @@ SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40]
 
 
 CASES = [(two_greatest, "tiny"), (two_greatest, "small"), (two_greatest, "large")]
-CASES += [(chosen, "large"), (chosen, "small")]
+CASES += [(chosen, "large"), (chosen, "small"), (chosen, "tiny")]
 
 
 @pytest.mark.few(2)

@@ -16,22 +16,29 @@ from sw.ir.types import TileType
 __all__ = ["expanded"]
 
 
-def expanded(program: Program) -> Program:
+def expanded(program: Program, *, halves: bool = False) -> Program:
     """Replace each such function by its sequence (`hw.numeric.compositions`): the same bits.
 
     A choice of tiles is first one of 1 and 0. A chip may have too few PCUs for a function, but
     enough for its first half.
+
+    Parameters
+    ----------
+    program : Program
+    halves : bool
+        Whether a choice of two tiles is the sum of one for each, which is -0 at the places of the
+        other: more operations, and no phase needs both tiles and the condition.
     """
-    return dataclasses.replace(program, nodes=_block(program.nodes, Names(program)))
+    return dataclasses.replace(program, nodes=_block(program.nodes, Names(program), halves))
 
 
-def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
+def _block(nodes: tuple[ir.Node, ...], names: Names, halves: bool) -> tuple[ir.Node, ...]:
     found: list[ir.Node] = []
     for node in nodes:
         if isinstance(node, ir.Map) and _is_cut(node):
-            found += _Sequence(node, names).nodes()
+            found += _Sequence(node, names, halves).nodes()
         elif node.body:
-            found.append(node.replace(nodes=_block(node.body, names)))
+            found.append(node.replace(nodes=_block(node.body, names, halves)))
         else:
             found.append(node)
     return tuple(found)
@@ -48,21 +55,31 @@ def _is_cut(node: ir.Map) -> bool:
 class _Sequence:
     """Unit functions that enter nodes of the IR."""
 
-    def __init__(self, node: ir.Map, names: Names) -> None:
-        self._node, self._names = node, names
+    def __init__(self, node: ir.Map, names: Names, halves: bool) -> None:
+        self._node, self._names, self._halves = node, names, halves
         self._nodes: list[ir.Node] = []
 
     def nodes(self) -> list[ir.Node]:
         """The nodes, the last of which has the function's result."""
         if self._node.op == "where":
             condition, *others = self._node.operands
-            chosen = self._map("where", condition, 1.0, 0.0)
-            self._map("where", self._map("eq", chosen, 1.0), *others)
+            holds = self._map("eq", self._map("where", condition, 1.0, 0.0), 1.0)
+            if self._halves and self._is_of_tiles():
+                one = self._map("where", holds, others[0], -0.0)
+                self.add(one, self._map("where", holds, -0.0, others[1]))
+            else:
+                self._map("where", holds, *others)
         else:
             operands = [self._float(each) for each in self._node.operands]
             SEQUENCES[self._node.op](self, *operands)
         self._nodes[-1] = self._nodes[-1].replace(results=self._node.results)
         return self._nodes
+
+    def _is_of_tiles(self) -> bool:
+        """Whether a choice is one of two tiles of fp32; a sum with -0 is what is added to it."""
+        kind = self._node.result.type
+        tiles = all(isinstance(each, ir.Value) for each in self._node.operands)
+        return tiles and isinstance(kind, TileType) and kind.format == fp32
 
     def negate(self, a: Any) -> ir.Operand:
         return self._map("neg", a)
