@@ -16,13 +16,15 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
-from sw.parts.division_search import DivisionSearch, Estimates, Serves, peeled_parts
+from sw.parts.division_search import DivisionSearch, Estimates, Serves
+from sw.parts.forms.cast_vectors import vector_casts, with_cast_vectors
 from sw.parts.forms.expand import expanded
 from sw.parts.forms.wide_statistics import with_wide_statistics
 from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import divisible, out_of_place
 from sw.parts.part import Argument, Division, Part, PartLaunch
+from sw.parts.peel import peeled_parts
 from sw.parts.sections import Section, is_repeated, sections
 from sw.parts.slices import stores
 from sw.parts.statistic_cuts import statistic_cuts
@@ -71,10 +73,12 @@ def divide(
     if any(map(is_repeated, program.nodes)):
         return _of_sections(program, *sections(program), serves, held, estimates)
     serves = functools.partial(_refusal, serves)
+    program = with_cast_vectors(program)
     refusal = serves(program, arrays)
     if refusal is None:
         whole = undivided(program)
-        if not divisible(program) or not (narrow_cuts(program) or statistic_cuts(program)):
+        parted = narrow_cuts(program) or statistic_cuts(program) or vector_casts(program)
+        if not divisible(program) or not parted:
             return whole
         found = DivisionSearch(program, serves, held, estimates, numbers=True).run(program)
         return found if found is not None and estimates.faster(found, whole) else whole

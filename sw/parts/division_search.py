@@ -6,26 +6,26 @@ Every step takes the part that seems best, and another one only if what remains 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from hw.arch.errors import BadInputError
-from sw.array_spec import ArraySpec, arrays_of
+from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.cut_choices import computes, is_counted, is_operand, largest, loads
+from sw.parts.forms.cast_vectors import vector_casts
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import ready
 from sw.parts.part import Division, Part
-from sw.parts.peel import peeled
+from sw.parts.peel import peeled_parts
 from sw.parts.slices import Cut, cuts, reload, slice_of, stores
 from sw.parts.statistic_cuts import statistic_cuts
 
-__all__ = ["DivisionSearch", "Estimates", "Serves", "peeled_parts"]
+__all__ = ["DivisionSearch", "Estimates", "Serves"]
 
 #: Function from a program and the layout of its tensors to why no image computes it, or None.
 Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
@@ -49,13 +49,10 @@ class Estimates:
 
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
-#: Slices that are asked for with shared values too, for each one without, and so many more in any
-#: case; values within others.
+#: Slices asked for with shared values, for each one without, or so many more; values in others.
 _SHARED, _FEW, _DEPTH = 2, 64, 3
 #: Nodes of element math.
 _ELEMENT_MATH = ir.Loop | ir.Load | ir.Store | ir.Map | ir.Cast | ir.Full | ir.Buffer
-#: Slices that are remembered.
-_REMEMBERED = 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,8 +282,19 @@ class DivisionSearch:
                 continue
             if step_with := self._step(program, [*taken, cut]):
                 taken, own = [*taken, cut], step_with
+        yield from self._with_casts(program, taken, own or step)
         if own is not None:
             yield own
+
+    def _with_casts(self, program: Program, taken: Sequence[Cut], before: _Step) -> Iterator[_Step]:
+        """A step that stores casts of vectors, too, if it and what is behind it are faster."""
+        left = {each.value.name for each in cuts(before.rest if taken else program, self._names)}
+        casts = [each for each in vector_casts(program) if each.value.name in left]
+        found = self._step(program, [*taken, *casts]) if casts else None
+        others = self._search(before.rest) if found else None
+        behind = self._search(found.rest) if found and others is not None else None
+        if found and others is not None and behind is not None:
+            yield from [found] if self._is_faster((found, *behind), (before, *others)) else []
 
     def _remains(self, step: _Step | None, cut: Cut) -> bool:
         """Whether the program behind a step still computes a value."""
@@ -390,9 +398,3 @@ class DivisionSearch:
 
 def _parts(steps: Sequence[_Step]) -> tuple[Part, ...]:
     return tuple(part for step in steps for part in step.parts)
-
-
-@functools.lru_cache(maxsize=_REMEMBERED)
-def peeled_parts(program: Program) -> tuple[Part, ...]:
-    """A slice without loops over points; a second division of the program has most of the same."""
-    return peeled(program, {each.name: each for each in arrays_of(program)})

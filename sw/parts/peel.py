@@ -10,11 +10,12 @@ iteration to the next.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Container, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
-from sw.array_spec import ArraySpec, Segments
+from sw.array_spec import ArraySpec, Segments, arrays_of
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
@@ -27,7 +28,10 @@ from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
 from sw.passes.simplify import simplified
 
-__all__ = ["peeled"]
+__all__ = ["peeled", "peeled_parts"]
+
+#: Programs whose parts are remembered.
+_REMEMBERED = 2048
 
 
 def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...]:
@@ -64,6 +68,12 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
         parts += [_part(program, *each, points) for each in reversed(longer)]
         nodes, made = longer[0]
     return tuple(reversed(parts))
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def peeled_parts(program: Program) -> tuple[Part, ...]:
+    """A slice without loops over points; a second division of the program has most of the same."""
+    return peeled(program, {each.name: each for each in arrays_of(program)})
 
 
 def _part(
