@@ -23,10 +23,10 @@ __all__ = ["vector_casts", "with_cast_vectors"]
 def with_cast_vectors(program: Program) -> Program:
     """The program whose element math takes such vectors as casts to fp32; no result changes.
 
-    It is the program itself if it has a product, or if its vectors have one format.
+    It is the program itself if it has a product or a scatter, or if its vectors have one format.
     """
     nodes = list(walk(program.nodes))
-    if any(isinstance(each, ir.Matmul) for each in nodes):
+    if any(isinstance(each, ir.Matmul | ir.Scatter) for each in nodes):
         return program
     made = (each for each in nodes if isinstance(each, ir.Load | ir.Map))
     formats = {kind.format for each in made if (kind := _row(each))}

@@ -89,5 +89,5 @@ def test_statistics_of_int8_are_of_a_cast_in_memory(config, seed):
     assert found.verified, found.problems
     assert (found.r[:, 0] == x.sum(1)).all() and (found.c[0] == x.sum(0)).all()
     assert found.t[0, 0] == x.sum()
-    with pytest.raises(tw.BadInputError, match=r"none of int8: write `.to\(tw.fp32\)`"):
-        uncast_sums.run(x, config=config, backend="emulator")
+    found = uncast_sums.run(x, config=config, backend="emulator")
+    assert found.verified and (found.r[:, 0] == x.sum(1)).all()
