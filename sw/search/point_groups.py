@@ -126,5 +126,6 @@ def _best(part: Part, config: ChipConfig) -> tuple[SoftmaxProduct, Pipeline]:
 
 def _cycles(part: Part, config: ChipConfig) -> float:
     """Estimated cycles of all launches of a part, whose iterations start while others end."""
-    once = _best(part, config)[1].cycles
-    return sum(once + (launch.repeat - 1) * (once - START) for launch in part.launches)
+    once = _best(part, config)[1]
+    again = once.cycles - once.start
+    return sum(START + once.cycles + (launch.repeat - 1) * again for launch in part.launches)

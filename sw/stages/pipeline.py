@@ -59,6 +59,8 @@ class Pipeline:
     cycles : float
         Estimate by which pipelines of one kind are compared, without those of a start; 0 if there
         is none.
+    start : float
+        Those of these cycles in which an iteration before ends, if the kernel is repeated.
     """
 
     graph: StageGraph
@@ -69,6 +71,7 @@ class Pipeline:
     block_keys: int = 0
     macs_issued: int = 0
     cycles: float = 0.0
+    start: float = 0.0
 
 
 def pcu_name(line: int, number: int, copy: int) -> str:

@@ -28,10 +28,10 @@ from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import rows_of, whole_pieces_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.softmax.chip_share import of_all_points, share_of
+from sw.stages.softmax.chosen_sizes import SoftmaxSizes
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.stages.softmax.softmax_sizes import (
     BLOCK_SLOTS,
-    SoftmaxSizes,
     pieces_of_depth,
     require_joined,
     softmax_sizes,
@@ -123,22 +123,20 @@ class _Builder:
             self._queries(part, first, pairs)
         for part in range(sizes.column_parts):
             self._output(part)
-        counts = sizes.count.of(sizes.groups)
-        met = f"{sizes.blocks}" if not sizes.count.slope else f"{counts[0]} to {counts[-1]}"
-        units = "pairs" if sizes.column_parts == 1 else f"sets of {1 + sizes.column_parts}"
-        where = "kept on chip" if sizes.kept else "loaded for each group"
         beside = f"{work.points} points beside one another, each on " if work.points > 1 else ""
         found = of_all_points(self.parts, config, self.arrays, work.points).done(
-            f"{beside}{sizes.pairs} {units} of PCUs, {sizes.groups} groups of {sizes.queries} "
-            f"queries, {met} blocks of {sizes.block} keys each, {where}",
+            beside + sizes.text,
             sizes.queries,
             work.width,
             sizes.block,
         )
         # Columns of keys, and values with the row of ones, in whole tiles.
         deep = self.deep * self.r + sizes.column_parts * (self.wide * self.r + 1)
+        counts = sizes.count.of(sizes.groups)
         issued = work.points * int(counts.sum()) * sizes.block * sizes.queries * deep
-        return dataclasses.replace(found, macs_issued=issued, cycles=sizes.cycles)
+        return dataclasses.replace(
+            found, macs_issued=issued, cycles=sizes.cycles, start=sizes.start
+        )
 
     def _rows(
         self, tensor: str, columns: int, rows: int, row: int = 0, column: int = 0

@@ -13,19 +13,18 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.key_mask import KEYS
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.loops import COUNT_BITS, COUNT_SHIFT, BoxLoop, LoopProgram
+from hw.arch.loops import COUNT_BITS, COUNT_SHIFT
 from hw.arch.switch import MAX_PACKETS
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16
 from sw.passes.field_limits import Unfit
 from sw.stages.long_rows import aligned_elements
+from sw.stages.softmax.chosen_sizes import BlockCount, SoftmaxSizes
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.timing.prediction import LATENCY
 
 __all__ = [
     "BLOCK_SLOTS",
-    "BlockCount",
-    "SoftmaxSizes",
     "pieces_of_depth",
     "require_joined",
     "softmax_sizes",
@@ -41,82 +40,6 @@ _SLOTS, BLOCK_SLOTS = 2, 4
 _REFILL = 17
 #: Slowdown that keeping blocks on chip may cost, as fewer bytes are loaded.
 _RELOADED = 1.01
-
-
-@dataclasses.dataclass(frozen=True)
-class BlockCount:
-    """Blocks of keys that a group of queries meets: ``(base + slope * group) >> shift``."""
-
-    base: int
-    slope: int = 0
-    shift: int = 0
-
-    def of(self, groups: int) -> np.ndarray:
-        """Count of each group."""
-        return self.base + self.slope * np.arange(groups) >> self.shift
-
-    def loop(self, outer: int) -> LoopProgram:
-        """Loop of an engine over blocks, inside the loop over groups."""
-        return LoopProgram(self.base, slope=self.slope, outer=outer, shift=self.shift)
-
-    def boxes(self, outer: int, dimension: int, step: int) -> BoxLoop:
-        """Loop over the boxes of blocks, inside the loop over groups."""
-        return BoxLoop(self.base, dimension, step, slope=self.slope, outer=outer, shift=self.shift)
-
-
-@dataclasses.dataclass(frozen=True)
-class SoftmaxSizes:
-    """Choices for a `SoftmaxProduct` on a chip.
-
-    Parameters
-    ----------
-    pairs : int
-        Scores units, each with a values unit for each part of the columns of values.
-    column_parts : int
-        Parts of the columns of values.
-    wide : int
-        Vectors of a row of values in a part.
-    queries : int
-        Queries of a group: those in the columns of all pairs.
-    groups : int
-    block : int
-        Keys of a block, a multiple of R.
-    blocks : int
-        Blocks of all keys that any query sees.
-    count : BlockCount
-        Blocks that each group meets.
-    kept : bool
-        Whether keys and values stay on chip for all groups.
-    key_buffers, value_buffers : int
-        Buffers of keys, each of some tiles of a row; of values, each of some keys of a block.
-    parts : int
-        AGCUs that load the keys, and the values, each a part of a block.
-    query_parts : int
-        Buffers of queries, each for some of the pairs.
-    cycles : float
-        Cycles that the kernel takes, as far as its rates tell.
-    """
-
-    pairs: int
-    column_parts: int
-    wide: int
-    queries: int
-    groups: int
-    block: int
-    blocks: int
-    count: BlockCount
-    kept: bool
-    key_buffers: int
-    value_buffers: int
-    parts: int
-    query_parts: int
-    cycles: float
-
-    @property
-    def shares(self) -> tuple[tuple[int, int], ...]:
-        """First pair of each buffer of queries, and number of its pairs."""
-        starts = [part * self.pairs // self.query_parts for part in range(self.query_parts + 1)]
-        return tuple((first, end - first) for first, end in itertools.pairwise(starts))
 
 
 def softmax_sizes(work: SoftmaxProduct, config: ChipConfig) -> Iterator[SoftmaxSizes]:
@@ -348,8 +271,10 @@ def _kept_or_not(
             parts=parts,
             query_parts=query_parts,
             cycles=0.0,
+            start=0.0,
         )
-        yield dataclasses.replace(sizes, cycles=_cycles(work, config, sizes))
+        cycles, start = _cycles(work, config, sizes)
+        yield dataclasses.replace(sizes, cycles=cycles, start=start)
 
 
 def _buffers(tiles: int, most: int, least: int, shared: int) -> int | None:
@@ -361,8 +286,8 @@ def _buffers(tiles: int, most: int, least: int, shared: int) -> int | None:
     return None
 
 
-def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> float:
-    """Cycles by the rates of grids, lanes, weights and memory ports."""
+def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> tuple[float, float]:
+    """Cycles by the rates of grids, lanes, weights and memory ports, and those of the start."""
     r, columns, block = config.grid_rows, config.grid_columns, sizes.block
     (_, deep), wide = pieces_of_depth(work.depth, r), sizes.wide
     # A tile waits until the wave of the last swap has passed, and its weights are loaded.
@@ -383,7 +308,7 @@ def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> fl
     reading = slower * sizes.blocks * block * deep if sizes.kept else 0.0
     fill = _START + block * deep / sizes.parts + weights + scores + lanes + wide * r
     counts = sizes.count.of(sizes.groups)
-    return float(np.maximum(counts * each, drain).sum() + fill + drain + reading)
+    return float(np.maximum(counts * each, drain).sum() + fill + drain + reading), fill
 
 
 def _refilled(config: ChipConfig, sizes: SoftmaxSizes, deep: int) -> float:
