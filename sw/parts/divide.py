@@ -172,8 +172,17 @@ def _moved(argument: Argument, places: Mapping[str, Argument]) -> Argument:
 
 def _refusal_of_points(program: Program, serves: Serves) -> BadInputError | None:
     """Why no image computes one iteration of the loops over points; None if launches are not it."""
-    parts = peeled_parts(program)
-    return serves(parts[-1].program, parts[-1].arrays) if parts else None
+    if parts := peeled_parts(program):
+        return serves(parts[-1].program, parts[-1].arrays)
+    for node in walk(program.nodes):
+        if isinstance(node, ir.Load | ir.Store) and node.view.entries[-1].axis is None:
+            rule = f"`{node.view}` must have elements that lie side by side in memory"
+            cure = "a point of the last axis has none; transpose the tile, or the tensor"
+            if not node.view.axes:
+                name = node.view.tensor
+                cure = f"one element is a row of a tensor of one column, as `{name}[N, 1]` has"
+            return ProgramError("unserved", f"{rule}: {cure}", node.span, value=str(node.view))
+    return None
 
 
 def _require_few_stores(program: Program) -> None:

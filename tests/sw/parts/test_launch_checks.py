@@ -137,3 +137,25 @@ def test_a_schedule_goes_to_the_part_that_has_its_names(monkeypatch, seed):
     schedule = tw.Schedule(tile={"i": 8})
     with pytest.raises(BadInputError, match=r"part 2 of 2: .*not supported by hardware yet"):
         compile_kernel(kernel, named["tiny"], dims=dims, dtype=tw.bf16, schedule=schedule)
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def columns(X, Y):
+    for j in tw.each(X.shape[1]):
+        tw.store_tile(Y[:, j], tw.load_tile(X[:, j]) * 2.0)
+
+
+@tw.kernel("X[M, N], a[M] -> Y[M, N]")
+def elements(X, a, Y):
+    for i in tw.each(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * tw.load_tile(a[i]))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cure"),
+    [(columns, "transpose the tile, or the tensor"), (elements, r"as `a\[N, 1\]` has")],
+    ids=["columns", "elements"],
+)
+def test_a_point_of_the_last_axis_is_refused_with_a_cure(kernel, cure):
+    with pytest.raises(tw.BadInputError, match=rf"side by side in memory: .*{cure}"):
+        kernel.compile("small", dtype=tw.bf16, M=10, N=16)
