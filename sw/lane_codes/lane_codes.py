@@ -56,7 +56,7 @@ def lane_codes(
         Inputs of one element per position that come for every vector, as if all were the same.
     kept : collection of str
         Inputs of one element per position, but none of int8, that come once for a packet, in W/16
-        elements, and become statistics.
+        elements, and become statistics of the first program.
     returns : bool
         Whether what a program sends may come back to it in a later phase.
     first : str or None

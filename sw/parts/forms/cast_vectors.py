@@ -25,12 +25,7 @@ def with_cast_vectors(program: Program) -> Program:
 
     It is the program itself if it has a product or a scatter, or if its vectors have one format.
     """
-    nodes = list(walk(program.nodes))
-    if any(isinstance(each, ir.Matmul | ir.Scatter) for each in nodes):
-        return program
-    made = (each for each in nodes if isinstance(each, ir.Load | ir.Map))
-    formats = {kind.format for each in made if (kind := _row(each))}
-    if not {bf16, fp32} <= formats:
+    if not _has_both(program):
         return program
     names = Names(program)
     casts: dict[str, ir.Value] = {}
@@ -55,7 +50,9 @@ def with_cast_vectors(program: Program) -> Program:
 
 
 def vector_casts(program: Program) -> list[Cut]:
-    """The casts of vectors along the columns from bf16 that may pass through memory."""
+    """The casts of such vectors that may pass through memory."""
+    if not _has_both(program):
+        return []
     found = (each for each in cuts(program) if isinstance(each.node, ir.Cast))
     return [
         each
@@ -64,6 +61,15 @@ def vector_casts(program: Program) -> list[Cut]:
         and kind.format == fp32
         and each.node.values[0].type == dataclasses.replace(kind, format=bf16)
     ]
+
+
+def _has_both(program: Program) -> bool:
+    """Whether element math alone has vectors along the columns of both formats, but for casts."""
+    nodes = list(walk(program.nodes))
+    if any(isinstance(each, ir.Matmul | ir.Scatter) for each in nodes):
+        return False
+    made = (each for each in nodes if isinstance(each, ir.Load | ir.Map))
+    return {bf16, fp32} <= {kind.format for each in made if (kind := _row(each))}
 
 
 def _row(node: ir.Node) -> TileType | None:
