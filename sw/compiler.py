@@ -42,7 +42,7 @@ __all__ = ["compile_kernel"]
 #: Beginning of the note on a kernel that is divided so.
 _APART = "lane programs of their own instead of behind products"
 #: Most parts of which no plan fits before a kernel is refused.
-_MOST_DIVIDED_AGAIN = 8
+_MOST = 8
 #: Why a choice that the program suggests is not kept.
 _OVERRULED = "a hint, and the fastest plan found has this"
 #: Why a block is larger than the one that a schedule requires.
@@ -239,13 +239,13 @@ def _divided_again(
 ) -> _Form | None:
     """The kernel divided as if a part of which no plan fits were not served; None: not possible."""
     whole = copy.copy(form.whole)
-    exhausted = len(whole.parted) == _MOST_DIVIDED_AGAIN
-    # Points beside one another may be computed one after another, whatever the schedule.
-    together = any(each.points[0] > 1 for each in part.arrays)
-    final = error.kind != "does-not-fit" or schedule != Schedule()
-    if exhausted or (final and not together):
+    if any(each.points[0] > 1 for other in whole.division.parts for each in other.arrays):
+        # All points may be computed one after another, whatever the schedule.
+        whole.together = False
+    elif error.kind == "does-not-fit" and schedule == Schedule() and len(whole.parted) < _MOST:
+        whole.refusals.refuse(part.program, part.arrays, error)
+    else:
         return None
-    whole.refusals.refuse(part.program, part.arrays, error)
     cause, *_ = error.message.split("; ")
     whole.parted = (*whole.parted, f"divided again: {cause}")
     try:

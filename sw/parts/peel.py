@@ -57,6 +57,7 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
     joined: dict[str, JoinedLoad] = {}
     try:
         nodes = _without_points(program.nodes, (), points, joined)
+        _require_once(program.nodes, points)
         slices = _Slices(program, arrays, nodes, points, joined)
         nodes = slices.block(nodes)
     except _NoSliceError:
@@ -121,6 +122,20 @@ def _without_points(
             points.append(node)
             found.extend(_without_points(node.body, (*around, node), points, joined))
     return tuple(found)
+
+
+def _require_once(nodes: tuple[ir.Node, ...], points: Sequence[ir.Loop]) -> None:
+    """Refuse a store outside of a loop over points to a tensor that is also loaded.
+
+    Every iteration would load what the one before has stored.
+    """
+    if not points:
+        return
+    once = {id(each) for each in walk(points[-1].body)}
+    stored = (each for each in walk(nodes) if isinstance(each, ir.Store) and id(each) not in once)
+    repeated = {each.view.tensor for each in stored}
+    if any(isinstance(each, ir.Load) and each.view.tensor in repeated for each in walk(nodes)):
+        raise _NoSliceError
 
 
 class _Slices:

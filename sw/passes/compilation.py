@@ -49,6 +49,8 @@ class Compilation:
         The parts of the kernel.
     parted : tuple of str
         Why parts of earlier divisions were divided again.
+    together : bool
+        Whether an iteration may take several points beside one another.
     failures : dict of str to list of BadInputError
         Alternatives that failed, by pass.
     refusals : Refusals
@@ -71,6 +73,7 @@ class Compilation:
     held: frozenset[str] = later()
     unfused: tuple[str, ...] = later()
     parted: tuple[str, ...] = ()
+    together: bool = True
     division: Division = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
 

@@ -90,12 +90,13 @@ def _divide(c: Compilation) -> None:
     if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):
         missed = dict.fromkeys(each.message for each in missed_row_softmaxes(c.lean))
         c.unfused = tuple(f"a softmax of rows is not fused: {each}" for each in missed)
-    parts = (
-        grouped_points(each, c.config, lambda part: serves(part.program, part.arrays) is None)
-        for each in c.division.parts
-    )
-    every = tuple(itertools.chain.from_iterable(parts))
-    c.division = dataclasses.replace(c.division, parts=every)
+    if c.together:
+        parts = (
+            grouped_points(each, c.config, lambda part: serves(part.program, part.arrays) is None)
+            for each in c.division.parts
+        )
+        every = tuple(itertools.chain.from_iterable(parts))
+        c.division = dataclasses.replace(c.division, parts=every)
 
 
 def _of_held(error: BadInputError, program: Program) -> BadInputError:

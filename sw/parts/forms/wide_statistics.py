@@ -80,7 +80,7 @@ def _is_exact(node: ir.Reduce) -> bool:
 
 def _compares_wide(node: ir.Map, wide: dict[str, ir.Value]) -> bool:
     """Whether a node compares a statistic with tiles and constants that are floats, too."""
-    if not OPERATIONS[node.op].compares:
+    if node.op not in OPERATIONS or not OPERATIONS[node.op].compares:
         return False
     values = {each.name for each in node.values}
     constants = [each.value for each in node.operands if isinstance(each, ir.Constant)]

@@ -3,6 +3,7 @@
 import dataclasses
 import random
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -159,3 +160,31 @@ def elements(X, a, Y):
 def test_a_point_of_the_last_axis_is_refused_with_a_cure(kernel, cure):
     with pytest.raises(tw.BadInputError, match=rf"side by side in memory: .*{cure}"):
         kernel.compile("small", dtype=tw.bf16, M=10, N=16)
+
+
+@tw.kernel("X[M, N], v[N] -> Y[M, N], v[N]")
+def doubled_after(X, v, Y):
+    """Adds a vector to each row, and doubles it then."""
+    t = tw.load_tile(v)
+    for i in tw.each(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) + t)
+    tw.store_tile(v, t * 2.0)
+
+
+@tw.kernel("X[M, N], v[N], s[N] -> Y[M, N], v[N]")
+def scaled_beside(X, v, s, Y):
+    """A vector that is updated in place beside a loop over points, which takes another one."""
+    u = tw.load_tile(s)
+    for i in tw.each(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) + u)
+    tw.store_tile(v, tw.load_tile(v) * u)
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small", "large"])
+@pytest.mark.parametrize("kernel", [doubled_after, scaled_beside], ids=lambda each: each.name)
+def test_what_is_updated_beside_a_loop_over_points_is_updated_once(kernel, chip, seed):
+    draw = np.random.default_rng(seed)
+    shapes = [(3, 64)] + [(64,)] * (len(kernel.signature.inputs) - 1)
+    arrays = [draw.normal(size=each).astype(tw.bf16.dtype) for each in shapes]
+    found = kernel.run(*arrays, config=chip, backend="emulator")
+    assert found.verified, found.problems
