@@ -25,9 +25,10 @@ from sw.ir.format_rules import (
     pred,
     widens,
 )
+from sw.ir.rewrite import map_operands
 from sw.ir.types import Tensor, TileType, TokenType, Type, View
 
-__all__ = ["REDUCTIONS", "RuleError", "fits_start", "infer"]
+__all__ = ["REDUCTIONS", "RuleError", "exchanged", "fits_start", "infer"]
 
 #: Operations of ``reduce``.
 REDUCTIONS = ("sum", "max", "min")
@@ -353,3 +354,24 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
 def fits_start(start: TileType, carried: TileType) -> bool:
     """Return whether ``start`` can start a carry: the same shape, and an exact widening."""
     return start.same_shape(carried) and widens(start.format, carried.format)
+
+
+def exchanged(node: ir.Node, values: Mapping[str, ir.Operand]) -> ir.Node:
+    """A node with others in the place of some values; as it is if its results would change type.
+
+    Parameters
+    ----------
+    node : Node
+    values : mapping of str to Value or Constant
+        Those to take instead, by name.
+    """
+
+    def now(operand: ir.Operand) -> ir.Operand:
+        return values.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
+
+    found = map_operands(node, now)
+    try:
+        kinds = infer(found, {})
+    except RuleError:
+        return node
+    return found if kinds == tuple(each.type for each in node.results) else node

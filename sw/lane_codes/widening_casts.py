@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from sw.ir import nodes as ir
 from sw.ir.format_rules import bf16, fp32
-from sw.ir.infer import RuleError, infer
+from sw.ir.infer import exchanged
 from sw.ir.program import Program
-from sw.ir.rewrite import map_operands, same_nodes, walk
+from sw.ir.rewrite import same_nodes, walk
 from sw.ir.types import TileType
 from sw.passes.simplify import live
 
@@ -28,7 +28,7 @@ def without_widening_casts(program: Program) -> Program:
             if isinstance(node, ir.Loop):
                 body = same_nodes(node.body, list(block(node.body)))
                 node = node if body is node.body else node.replace(nodes=body)
-            yield _with_sources(node, sources) if isinstance(node, ir.Map | ir.Reduce) else node
+            yield exchanged(node, sources) if isinstance(node, ir.Map | ir.Reduce) else node
 
     if not sources:
         return program
@@ -44,17 +44,3 @@ def _widens(node: ir.Node) -> bool:
         and isinstance(result, TileType)
         and (source.format, result.format) == (bf16, fp32)
     )
-
-
-def _with_sources(node: ir.Node, sources: dict[str, ir.Operand]) -> ir.Node:
-    """A node that takes what casts are of, if its results keep their types."""
-
-    def source(operand: ir.Operand) -> ir.Operand:
-        return sources.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
-
-    found = map_operands(node, source)
-    try:
-        kinds = infer(found, {})
-    except RuleError:
-        return node
-    return found if kinds == tuple(each.type for each in node.results) else node

@@ -105,7 +105,7 @@ class DivisionSearch:
         self._found: dict[Program, tuple[_Step, ...]] = {}
         self._dead: set[Program] = set()
         #: Slices with an answer from which on no shared value is tried.
-        self._most_answers = max(_SHARED * len(self._answers), len(self._answers) + _FEW)
+        self._most_answers = 0
         #: Why columns that were asked for are not transferred alone.
         self.misplaced: ProgramError | None = None
         #: Why a piece has a format that its unit does not take, however it is divided.
@@ -282,19 +282,19 @@ class DivisionSearch:
                 continue
             if step_with := self._step(program, [*taken, cut]):
                 taken, own = [*taken, cut], step_with
-        yield from self._with_casts(program, taken, own or step)
-        if own is not None:
-            yield own
+        yield from filter(None, (self._with_casts(program, taken, own, step), own))
 
-    def _with_casts(self, program: Program, taken: Sequence[Cut], before: _Step) -> Iterator[_Step]:
+    def _with_casts(
+        self, program: Program, taken: Sequence[Cut], own: _Step | None, step: _Step
+    ) -> _Step | None:
         """A step that stores casts of vectors, too, if it and what is behind it are faster."""
-        left = {each.value.name for each in cuts(before.rest if taken else program, self._names)}
-        casts = [each for each in vector_casts(program) if each.value.name in left]
-        found = self._step(program, [*taken, *casts]) if casts else None
-        others = self._search(before.rest) if found else None
-        behind = self._search(found.rest) if found and others is not None else None
-        if found and others is not None and behind is not None:
-            yield from [found] if self._is_faster((found, *behind), (before, *others)) else []
+        casts = [each for each in vector_casts(program, self._names) if self._remains(own, each)]
+        if not casts or (found := self._step(program, [*taken, *casts])) is None:
+            return None
+        behind, others = self._search(found.rest), self._search((own or step).rest)
+        if behind is None or others is None:
+            return None
+        return found if self._is_faster((found, *behind), (own or step, *others)) else None
 
     def _remains(self, step: _Step | None, cut: Cut) -> bool:
         """Whether the program behind a step still computes a value."""

@@ -122,7 +122,7 @@ def _with_keys(parts: tuple[Part, ...], config: ChipConfig) -> tuple[Part, ...]:
 
 
 def _best(part: Part, config: ChipConfig) -> tuple[SoftmaxProduct, Pipeline]:
-    """What a part computes, and the pipeline of fewest cycles by the estimate."""
+    """Products of a part, and their pipeline of fewest cycles by the estimate."""
     work = recognised(part.program, part.arrays, config)
     assert isinstance(work, SoftmaxProduct)
     return work, next(pipelines_of(work, part.arrays, config, part.program.name))

@@ -206,10 +206,12 @@ def _kept_codes(
     if region.columns == 1:
         return
     if not in_order and len(columns) > _SUBSETS:
-        kept: tuple[str, ...] = ()
+        grown: tuple[str, ...] = ()
+        best: list[tuple[LaneCode, ...]] = []
         for column in columns:
-            kept = (*kept, column) if _keeping(region, config, (*kept, column)) else kept
-        yield from _keeping(region, config, kept) if kept else ()
+            if more := _keeping(region, config, (*grown, column)):
+                grown, best = (*grown, column), more
+        yield from best
         return
     for count in range(len(columns), 0, -1):
         found = []

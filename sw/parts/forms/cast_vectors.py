@@ -7,13 +7,13 @@ take one each. A cast of a vector costs a launch; where it stays in a part, lane
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sw.ir import nodes as ir
 from sw.ir.format_rules import bf16, fp32
-from sw.ir.infer import RuleError, infer
+from sw.ir.infer import exchanged
 from sw.ir.program import Program
-from sw.ir.rewrite import Names, map_operands, walk
+from sw.ir.rewrite import Names, walk
 from sw.ir.types import TileType
 from sw.parts.slices import Cut, cuts
 
@@ -30,15 +30,12 @@ def with_cast_vectors(program: Program) -> Program:
     names = Names(program)
     casts: dict[str, ir.Value] = {}
 
-    def now(operand: ir.Operand) -> ir.Operand:
-        return casts.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
-
     def block(nodes: tuple[ir.Node, ...]) -> Iterator[ir.Node]:
         for node in nodes:
             if isinstance(node, ir.Loop):
                 node = node.replace(nodes=tuple(block(node.body)))
             elif isinstance(node, ir.Map) and _row(node) is None:
-                node = _same(map_operands(node, now), node)
+                node = exchanged(node, casts)
             yield node
             kind = _row(node)
             if isinstance(node, ir.Load) and kind is not None and kind.format == bf16:
@@ -49,11 +46,11 @@ def with_cast_vectors(program: Program) -> Program:
     return dataclasses.replace(program, nodes=tuple(block(program.nodes)))
 
 
-def vector_casts(program: Program) -> list[Cut]:
-    """The casts of such vectors that may pass through memory."""
+def vector_casts(program: Program, taken: Collection[str] = ()) -> list[Cut]:
+    """The casts of such vectors that may pass through memory, among `sw.parts.slices.cuts`."""
     if not _has_both(program):
         return []
-    found = (each for each in cuts(program) if isinstance(each.node, ir.Cast))
+    found = (each for each in cuts(program, taken) if isinstance(each.node, ir.Cast))
     return [
         each
         for each in found
@@ -77,12 +74,3 @@ def _row(node: ir.Node) -> TileType | None:
     kind = node.results[0].type if len(node.results) == 1 else None
     is_row = isinstance(kind, TileType) and kind.rows.size == 1 != kind.cols.size
     return kind if is_row and isinstance(kind, TileType) else None
-
-
-def _same(node: ir.Node, before: ir.Node) -> ir.Node:
-    """A node with other operands, if its results keep their types."""
-    try:
-        kinds = infer(node, {})
-    except RuleError:
-        return before
-    return node if kinds == tuple(each.type for each in before.results) else before
