@@ -10,6 +10,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec, arrays_of
 from sw.ir import nodes as ir
@@ -182,7 +183,21 @@ def _refusal_of_points(program: Program, serves: Serves) -> BadInputError | None
                 name = node.view.tensor
                 cure = f"one element is a row of a tensor of one column, as `{name}[N, 1]` has"
             return ProgramError("unserved", f"{rule}: {cure}", node.span, value=str(node.view))
+        if isinstance(node, ir.Load | ir.Store) and (unit := _between_transfers(node, program)):
+            rule = f"`{node.view}` must begin at columns that are a multiple of {unit}"
+            cure = "rows may begin anywhere; transpose the tile, or the tensor"
+            return ProgramError("unserved", f"{rule}: {cure}", node.span, value=str(node.view))
     return None
+
+
+def _between_transfers(node: ir.Load | ir.Store, program: Program) -> int:
+    """Elements of which columns of a point begin at a multiple, if they do not; else 0."""
+    start = node.view.entries[-1].start
+    unit = BASE_ALIGNMENT * 8 // program.tensor(node.view.tensor).type.format.bits
+    loops = [each for each in walk(program.nodes) if isinstance(each, ir.Loop)]
+    points = {each.index for each in loops if not each.blocks}
+    steps = [factor for symbol, factor in start.terms if symbol in points]
+    return unit if any(each % unit for each in steps) else 0
 
 
 def _require_few_stores(program: Program) -> None:

@@ -26,7 +26,7 @@ from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_slice import PointSlice
 from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
-from sw.passes.simplify import simplified
+from sw.passes.simplify import live, simplified
 
 __all__ = ["peeled", "peeled_parts"]
 
@@ -55,8 +55,14 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
     """
     points: list[ir.Loop] = []
     joined: dict[str, JoinedLoad] = {}
+    inputs = {each.name for each in program.tensors if each.type.role is Role.IN}
+    loads = {
+        each.result.name: each
+        for each in walk(program.nodes)
+        if isinstance(each, ir.Load) and each.view.tensor in inputs
+    }
     try:
-        nodes = _without_points(program.nodes, (), points, joined)
+        nodes = live(_without_points(program.nodes, (), points, joined, loads))
         _require_once(program.nodes, points)
         slices = _Slices(program, arrays, nodes, points, joined)
         nodes = slices.block(nodes)
@@ -100,6 +106,7 @@ def _without_points(
     around: tuple[ir.Loop, ...],
     points: list[ir.Loop],
     joined: dict[str, JoinedLoad],
+    loads: Mapping[str, ir.Load],
 ) -> tuple[ir.Node, ...]:
     """The nodes with the bodies of loops over points in their place; these are added to a list.
 
@@ -111,16 +118,16 @@ def _without_points(
         if not isinstance(node, ir.Loop):
             found.append(node)
         elif node.blocks:
-            body = _without_points(node.body, around, points, joined)
+            body = _without_points(node.body, around, points, joined, loads)
             found.append(node.replace(nodes=body))
-        elif (whole := point_sum(node)) is not None:
+        elif (whole := point_sum(node, loads)) is not None:
             joined |= zip((each.result.name for each in whole.loads), whole.joined)
             found += (*whole.loads, whole.product)
         elif node.carries or node.until is not None or tuple(points) != around:
             raise _NoSliceError
         else:
             points.append(node)
-            found.extend(_without_points(node.body, (*around, node), points, joined))
+            found.extend(_without_points(node.body, (*around, node), points, joined, loads))
     return tuple(found)
 
 
@@ -308,7 +315,7 @@ def _join(
     for loop in reversed(joined.loops):
         stride = strides.pop(loop.index)
         if further or stride != step * size:
-            if stride <= 0 or stride % BASE_ALIGNMENT:
+            if stride < 0 or stride % BASE_ALIGNMENT:
                 raise _NoSliceError
             further.append((loop.extent, stride))
         else:

@@ -7,7 +7,7 @@ follow one another in memory, the sum is that of one product of joined tiles.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
@@ -51,13 +51,16 @@ class PointSum:
     product: ir.Matmul
 
 
-def point_sum(loop: ir.Loop) -> PointSum | None:
+def point_sum(loop: ir.Loop, outside: Mapping[str, ir.Load]) -> PointSum | None:
     """Recognise loops over points, each around the next, as the sum of one product.
 
     Parameters
     ----------
     loop : Loop
         The outermost one.
+    outside : mapping of str to Load
+        Loads of constant tensors, by the names of their tiles: an iteration may load again what is
+        loaded outside of it.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def point_sum(loop: ir.Loop) -> PointSum | None:
         None if the loops do anything else.
     """
     loops: list[ir.Loop] = []
-    loads: dict[str, ir.Load] = {}
+    loads = dict(outside)
     start = loop.operands[:1]
     node: ir.Loop | ir.Matmul = loop
     while isinstance(node, ir.Loop):
@@ -108,4 +111,4 @@ def _joined(value: ir.Value, axis: int, loops: Sequence[ir.Loop]) -> ir.Value | 
         size *= loop.extent
     whole = Axis(size)
     rows, cols = (kind.rows, whole) if axis else (whole, kind.cols)
-    return ir.Value(value.name, TileType(rows, cols, kind.format))
+    return ir.Value(f"{value.name}.{loops[0].index}", TileType(rows, cols, kind.format))

@@ -11,6 +11,7 @@ Terms of 8-bit floats are added in pairs, so blocks of such a carried sum must b
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
@@ -20,13 +21,18 @@ from sw.ir.rewrite import Names, used, walk
 from sw.ir.sizes import trips
 from sw.ir.types import TileType
 from sw.ir.verify import verify
+from sw.ir.written_loops import written_loops
 from sw.language.program_error import ProgramError
+from sw.passes.simplify import live
 
 __all__ = ["accumulate", "require_whole_lanes"]
 
 
 def accumulate(program: Program) -> Program:
     """Fuse each product with the addition to a sum that is its only use, where shapes agree."""
+    written, program = program, written_loops(program)
+    if program is not written:
+        program = dataclasses.replace(program, nodes=live(program.nodes))
     uses = Counter(value.name for node in program.nodes for value in used(node))
     nodes = _FromZeros(Names(program)).block(_block(program.nodes, uses), set())
     return verify(program.after("accumulate", nodes))

@@ -146,7 +146,10 @@ class _Finder:
                     self._numerator = loop.results.index(first)
                     self._denominator = loop.results.index(second)
                     return loop
-        rule = "A softmax between two products must be stored as `o / l` in bf16, and nothing else"
+        rule = (
+            "The quotient of a softmax between two products must be stored, or rounded before "
+            "anything else takes it: `(o / l).to(tw.bf16)`"
+        )
         raise refused(node or self._store, rule)
 
     def _sums(self, loop: ir.Loop) -> tuple[ir.Matmul, ir.Matmul]:
