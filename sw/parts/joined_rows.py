@@ -12,7 +12,7 @@ from sw.ir.rewrite import map_operands, rebuild, walk
 from sw.ir.types import Entry, Tensor, TileType, View
 from sw.parts.slices import whole_block
 
-__all__ = ["cut_tensors", "joined_rows", "row_loop", "whole_rows_loop"]
+__all__ = ["cut_tensors", "joined_rows", "right_operands", "row_loop", "whole_rows_loop"]
 
 #: Nodes that compute each row of a tile from the same row of others, and of whole other tiles.
 _BY_ROWS = (ir.Load, ir.Store, ir.Cast, ir.Full, ir.Map, ir.Powers, ir.Rescale, ir.Loop)
@@ -49,6 +49,14 @@ def cut_tensors(loop: ir.Loop) -> frozenset[str]:
     views = (node.view for node in walk(loop.body) if isinstance(node, ir.Load | ir.Store))
     index = Affine.of(loop.index)
     return frozenset(each.tensor for each in views if each.entries[0].start == index)
+
+
+def right_operands(nodes: tuple[ir.Node, ...]) -> set[str]:
+    """Tensors of loaded tiles whose rows are no rows of a product that takes them."""
+    loads = {each.result.name: each for each in walk(nodes) if isinstance(each, ir.Load)}
+    products = [each for each in walk(nodes) if isinstance(each, ir.Matmul)]
+    taken = [each.values[1] for each in products] + [each.values[0] for each in products if each.ta]
+    return {loads[each.name].view.tensor for each in taken if each.name in loads}
 
 
 def joined_rows(
@@ -126,7 +134,7 @@ def _with_rows(
             node = node.replace(view=View(node.view.tensor, (rows, node.view.entries[-1])))
         elif not any(is_changed(each) for each in walk((node,))):
             return node
-        elif not _keeps_rows(node):
+        elif not _keeps_rows(node, changed):
             raise RuleError("operation", f"`{node.kind}` is not of each row")
         node = map_operands(node, now)
         results = tuple(
@@ -145,8 +153,13 @@ def _with_rows(
     return tuple(wide if each is loop else each for each in rest), wide
 
 
-def _keeps_rows(node: ir.Node) -> bool:
-    """Whether a node computes a row of a block as it does that of a whole tile, or its only one."""
+def _keeps_rows(node: ir.Node, changed: Mapping[str, ir.Value]) -> bool:
+    """Whether a node computes a row of a block as it does that of a whole tile, or its only one.
+
+    Known are the tiles that have become blocks of rows.
+    """
+    if isinstance(node, ir.Matmul):
+        return not node.ta and node.values[1].name not in changed
     if isinstance(node, ir.Reduce):
         return node.axis == 1
     return isinstance(node, ir.Cast | ir.Map | ir.Store)

@@ -21,7 +21,13 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
-from sw.parts.joined_rows import cut_tensors, joined_rows, row_loop, whole_rows_loop
+from sw.parts.joined_rows import (
+    cut_tensors,
+    joined_rows,
+    right_operands,
+    row_loop,
+    whole_rows_loop,
+)
 from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_slice import PointSlice
 from sw.parts.point_sums import JoinedLoad, point_sum
@@ -265,6 +271,7 @@ def _of_all_points(
     else:
         rows = max(each.rows for each in slices if each.spec.output)
         cut = frozenset(each.tensor.name for each in slices if each.rows == rows > 1)
+        cut -= right_operands(nodes)
         loop = whole_rows_loop(nodes, points, rows)
         if loop is None:
             return []
