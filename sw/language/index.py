@@ -163,6 +163,15 @@ class StopNumber(_OnChip):
         form = as_affine(other)
         return NotImplemented if form is None else StopNumber(self.recorder, self.form - form)
 
+    def __mul__(self, other: object) -> NoReturn:
+        raise refusal(
+            "view",
+            "A block's end is moved by a number added to it, not by `*`: rows with gaps are those "
+            "of a tensor of one more axis, as `X[i, 0, :]` of `X[M, 2, N]`",
+        )
+
+    __rmul__ = __mul__
+
     def __repr__(self) -> str:
         return str(self.form)
 

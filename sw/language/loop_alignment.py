@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import Any
 
-from sw.ir.nodes import Loop, Node, Operand, Value
+from sw.ir.nodes import Constant, Loop, Node, Operand, Value
 from sw.ir.rewrite import walk
 from sw.ir.types import Type
 
@@ -224,4 +224,12 @@ def describe(error: MismatchError, names: str) -> tuple[str, str]:
         f"Iterations must record the same: the first records {first} where the second records "
         f"{second}{names}"
     )
+    if _is_number_before(error):
+        return "state", f"{message}: a loop carries tiles, so begin with `tw.zeros` or `tw.full`"
     return "state", message + (", with other numbers or tiles" if first == second else "")
+
+
+def _is_number_before(error: MismatchError) -> bool:
+    """Whether the first iteration takes a number where later ones take a tile."""
+    pairs = zip(*(each.operands if each else () for each in (error.first, error.second)))
+    return any(isinstance(a, Constant) and isinstance(b, Value) for a, b in pairs)

@@ -191,13 +191,13 @@ def _refusal_of_points(program: Program, serves: Serves) -> BadInputError | None
 
 
 def _between_transfers(node: ir.Load | ir.Store, program: Program) -> int:
-    """Elements of which columns of a point begin at a multiple, if they do not; else 0."""
+    """Elements of which columns must begin at a multiple, if those of points do not; else 0."""
     start = node.view.entries[-1].start
     unit = BASE_ALIGNMENT * 8 // program.tensor(node.view.tensor).type.format.bits
     loops = [each for each in walk(program.nodes) if isinstance(each, ir.Loop)]
     points = {each.index for each in loops if not each.blocks}
     steps = [factor for symbol, factor in start.terms if symbol in points]
-    return unit if any(each % unit for each in steps) else 0
+    return unit if points and any(each % unit for each in (*steps, start.constant)) else 0
 
 
 def _require_few_stores(program: Program) -> None:

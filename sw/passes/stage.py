@@ -197,8 +197,11 @@ class _Finder:
         for node in nodes:
             match node:
                 case ir.Loop():
-                    if node.mode != "metapipe" or node.until is not None:
+                    if node.mode != "metapipe":
                         raise refused(node, f"`{node.mode}` loop is not supported by hardware yet")
+                    if node.until is not None:
+                        rule = "`until` is not supported by hardware yet in a loop of a product"
+                        raise refused(node, f"{rule}: multiply all blocks, of `tw.where` with 0.0")
                     if self._store is not None or any(
                         isinstance(each, ir.Loop) for each in nodes if each is not node
                     ):

@@ -126,6 +126,7 @@ LINES = [
     ("c = A[n // 2]", "view", r"`//` makes a number that is no sum of indices"),
     ("c = A[n % 2]", "view", r"`%` makes a number that is no sum of indices"),
     ("c = A[n * n]", "view", r"`\*` makes a number that is no sum of indices"),
+    ("c = 2 * i.stop", "view", r"A block's end is moved by a number added to it"),
     ("c = a + i.stop", "operation", r"StopNumber must be used to slice or to end a loop"),
     # Tiles made.
     ("c = tw.zeros(0, 4)", "shape", r"numbers of 1 or more, dimensions, blocks .* not 0"),

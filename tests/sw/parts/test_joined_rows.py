@@ -63,6 +63,14 @@ def heads_inside(X, W, Y):
             tw.store_tile(Y[i, h, :], tw.load_tile(X[i, h, :]) @ tw.load_tile(W))
 
 
+@tw.kernel("X[H, M, K], W[K, N], b[N] -> Y[H, M, N]")
+def whole_points(X, W, b, Y):
+    """Points that take all their rows in one tile."""
+    w, b = tw.load_tile(W), tw.load_tile(b)
+    for h in tw.each(X.shape[0]):
+        tw.store_tile(Y[h], tw.maximum(tw.load_tile(X[h]) @ w + b, 0.0))
+
+
 @tw.kernel("X[M, N], g[W] -> Y[M, N]")
 def parts_of_columns(X, g, Y):
     """A norm of each part of the columns, which are the heads of a row."""
@@ -108,6 +116,20 @@ def test_rows_between_those_of_other_points_are_one_loop(seed):
     assert [launch.repeat for launch in part.launches] == [1]
     found = divide(program, served_by(named["small"]))
     assert agree(program, found, np.random.default_rng(seed), random.Random(seed))
+
+
+@pytest.mark.parametrize(("m", "k"), [(5, 16), (5, 5)])
+def test_points_that_take_one_matrix_are_rows_of_one_product(m, k, seed):
+    """Also if the matrix has as many rows as a point."""
+    program = lean(whole_points, H=6, M=m, K=k, N=8)
+    (part, _) = peeled(program, {each.name: each for each in arrays_of(program)})
+    assert [each.extent for each in part.program.nodes if isinstance(each, Loop)] == [6 * m]
+    assert [each.shape for each in part.arrays] == [(6 * m, k), (k, 8), (8,), (6 * m, 8)]
+    draw = np.random.default_rng(seed)
+    shapes = (6, m, k), (k, 8), 8
+    given = (draw.normal(size=each).astype(bf16.dtype) for each in shapes)
+    found = whole_points.run(*given, config="small", backend="emulator")
+    assert found.verified, found.problems
 
 
 def test_parts_of_rows_fill_the_lanes(seed):

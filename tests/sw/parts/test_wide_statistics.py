@@ -6,6 +6,8 @@ import pytest
 import tilewright as tw
 from hw.arch.config import named
 from sim.run.job import Problem
+from sw.ir.nodes import Reduce
+from sw.ir.rewrite import walk
 from sw.parts.forms.wide_statistics import with_wide_statistics
 
 
@@ -42,7 +44,21 @@ def corrected(X, W, Y):
         tw.store_tile(Y[i, :], x @ w - tw.row_sum(x) * 4 - tw.col_sum(w) * 8)
 
 
-KERNELS = [sums, greatest, column_sums, places, corrected]
+@tw.kernel("X[M, K]: int8, W[M, K]: int8 -> Y[M, 1]: int32")
+def distances(X, W, Y):
+    """Sums of magnitudes and of products, less a whole multiple of a maximum."""
+    for i in tw.metapipe(X.shape[0]):
+        x, w = tw.load_tile(X[i, :]), tw.load_tile(W[i, :])
+        tw.store_tile(Y[i, :], tw.row_sum(abs(x - w) + x * w) - tw.row_max(-x) * 3)
+
+
+@tw.kernel("X[M, K]: int8, W[M, K]: int8 -> Y[1, K]: int32")
+def counts(X, W, Y):
+    tw.store_tile(Y, tw.col_sum(tw.where(tw.load_tile(X) > tw.load_tile(W), 1, 0)))
+
+
+PAIRS = [distances, counts]
+KERNELS = [sums, greatest, column_sums, places, corrected, *PAIRS]
 
 
 @pytest.mark.few(4)
@@ -52,7 +68,9 @@ def test_statistics_of_int8_equal_golden(kernel, chip, seed):
     draw = np.random.default_rng(seed)
     m, k, n = (int(each) for each in draw.integers(1, 70, 3))
     shapes = [(m, k), (k, n)] if kernel is corrected else [(m, n)]
+    shapes = [(m, k)] * 2 if kernel in PAIRS else shapes
     arrays = [draw.integers(-128, 128, each).astype(np.int8) for each in shapes]
+    arrays[0][0] = -128
     found = kernel.run(*arrays, config=chip, backend="emulator")
     assert found.verified, found.problems
 
@@ -64,6 +82,21 @@ def test_sums_that_fp32_would_round_stay():
         assert (with_wide_statistics(program) != program) == changed
         program = greatest.trace(M=4, N=columns)
         assert with_wide_statistics(program) != program
+
+
+def test_sums_of_products_that_fp32_would_round_stay():
+    """A product of two numbers of int8 is at most 2^14."""
+
+    @tw.kernel("X[M, N]: int8, W[M, N]: int8 -> S[M, 1]: int32")
+    def dots(X, W, S):
+        for i in tw.metapipe(X.shape[0]):
+            tw.store_tile(S[i, :], tw.row_sum(tw.load_tile(X[i, :]) * tw.load_tile(W[i, :])))
+
+    def sums_floats(columns):
+        nodes = walk(with_wide_statistics(dots.trace(M=4, N=columns)).nodes)
+        return [each.result.type.format == tw.fp32 for each in nodes if isinstance(each, Reduce)]
+
+    assert sums_floats(1024) == [True] and sums_floats(1025) == [False]
 
 
 def test_a_cast_passes_through_memory_as_bf16():
