@@ -46,7 +46,9 @@ def elements(words: Array, form: ElementForm) -> Array:
     words = np.ascontiguousarray(words, np.uint32)
     if form is ElementForm.WORD:
         return words
-    if form is ElementForm.BF16:
+    if form is ElementForm.BF16_LOWER:
+        words = np.ascontiguousarray(words[..., : words.shape[-1] // 2])
+    if form in (ElementForm.BF16, ElementForm.BF16_LOWER):
         values = bf16.from_bits(words.view(np.uint16))
         return fp32.bits_of(reference.cast(values, fp32))
     numbers = words.view(np.int8)

@@ -197,7 +197,8 @@ class LaneIssue(Component):
         ends = _Ends(
             Signal(name="last_group"), Signal(name="packet_ends"), Signal(name="phase_ends")
         )
-        size = Mux(from_statistics, ElementForm.BF16.value, Value.cast(phase.form))
+        size = self._halved(Value.cast(phase.form))
+        size = Mux(from_statistics, ElementForm.BF16.value, size)
         strip_first = self._count_source(m, size, keeps, ends)
         over = self._count_strip(m, keeps, continues, ends)
         self._count_results(m, sends, ends)
@@ -210,6 +211,12 @@ class LaneIssue(Component):
         with m.If(ends.vector & Cat(reduction == each.value for each in _RUNNING).any()):
             m.d.sync += pause.eq(self._by_form(size, self._idle))
         return m
+
+    def _halved(self, form: Value) -> Value:
+        """Form with as many elements, where those of bf16 may lie in the lower half of a vector."""
+        program: Any = self.i_program
+        lower = program.lower & (form == ElementForm.BF16.value)
+        return Mux(lower, ElementForm.WORD.value, form)
 
     def _groups(self, per_word: int) -> int:
         """Groups of a vector with so many elements a word."""
@@ -303,6 +310,7 @@ class LaneIssue(Component):
                 m.d.comb += amount.eq(Mux(ends.vector, 2, 0))
         following = element + amount
         form = Value.cast(phase.auxiliary_form)
+        form = Mux(use == AuxiliaryUse.VECTOR.value, self._halved(form), form)
         size = self._by_form(form, lambda per_word: self._words * per_word)
         latches = use == AuxiliaryUse.LATCHED.value
         held = latches | (use == AuxiliaryUse.HELD.value)

@@ -39,6 +39,9 @@ _LONG = 150
 #: Uses of the auxiliary stream if no other joined phase takes it.
 _USES = tuple(each for each in AuxiliaryUse if each is not AuxiliaryUse.LATCHED)
 
+#: Forms that each phase of a program may have.
+_FORMS: tuple[ElementForm, ...] = tuple(each for each in ElementForm if each is not ElementForm.BF16_LOWER)
+
 T = TypeVar("T")
 
 
@@ -76,7 +79,7 @@ def _random_phase(
     words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
     while True:
         source = one(sources if joined else [*sources, PhaseSource.STATISTICS])
-        form = ElementForm.WORD if source in words else one(ElementForm)
+        form = ElementForm.WORD if source in words else one(_FORMS)
         fetched = [one(readable), one(readable)]
         if before:
             source, form = before[0].source, before[0].form
@@ -97,7 +100,7 @@ def _random_phase(
             "source": source,
             "form": form,
             "auxiliary": one(fitting),
-            "auxiliary_form": one(ElementForm) if takes else ElementForm.WORD,
+            "auxiliary_form": one(_FORMS) if takes else ElementForm.WORD,
             "y": fetched[0],
             "z": fetched[1],
             "order": order,
@@ -161,7 +164,7 @@ def random_program(
     """A program of one to six phases, most of whose statistics are read again.
 
     In half of the programs phases have the same times, so that some follow others at once. In a
-    third of them there are joined phases.
+    third of them there are joined phases, and in a third bf16 lies in the lower halves of vectors.
 
     Parameters
     ----------
@@ -183,6 +186,8 @@ def random_program(
             phases += _random_join(rng, changed, sources, orders, functions, size)
             if phases[-1].reduction.changes:
                 changed.add(phases[-1].statistic)
+        if not rng.integers(3):
+            phases = [each.of_lower_halves() for each in phases]
         constants = tuple(int(each) for each in words_of(rng, 4))
         try:
             return LaneProgram(tuple(phases), constants)

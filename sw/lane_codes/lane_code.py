@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
-from hw.arch.lanes.phase_word import PhaseSource
+from hw.arch.lanes.phase_word import AuxiliaryUse, ElementForm, PhaseSource
 from sw.ir.format_rules import Format
 
-__all__ = ["CodedPhase", "LaneCode", "changes"]
+__all__ = ["CodedPhase", "LaneCode", "changes", "lower_halves"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,3 +119,16 @@ class LaneCode:
     def sends_statistic(self, value: str) -> bool:
         """Whether a result is sent once for a packet, not for each of its vectors."""
         return any(each.source is None for each in self.phases if each.result == value)
+
+
+def lower_halves(code: LaneCode, values: Collection[str]) -> LaneCode:
+    """A lane program for tiles of fp32, of which some are bf16 in the lower halves of vectors."""
+    phases = []
+    for each in code.phases:
+        phase = each.phase
+        if each.source in values:
+            phase = dataclasses.replace(phase, form=ElementForm.BF16_LOWER)
+        if each.auxiliary in values and phase.auxiliary is AuxiliaryUse.VECTOR:
+            phase = dataclasses.replace(phase, auxiliary_form=ElementForm.BF16_LOWER)
+        phases.append(dataclasses.replace(each, phase=phase))
+    return dataclasses.replace(code, phases=tuple(phases))

@@ -16,7 +16,6 @@ __all__ = [
     "chunks_of",
     "divisor",
     "even_share",
-    "half_rows_of",
     "pieces_of",
     "rows_of",
     "vector_of",
@@ -92,38 +91,6 @@ def rows_of(
         strides=(length * array.format.bits // 8, array.pitch),
         box=(length, count, rows),
         shortfall=max(0, length * count - columns),
-    )
-    return descriptor, number
-
-
-def half_rows_of(
-    arrays: tuple[ArraySpec, ...], name: str, box: tuple[int, int], half: int, row: int, part: int
-) -> tuple[Descriptor, int]:
-    """Boxes of rows of which each vector has one half, and zeros in place of the other one.
-
-    Parameters
-    ----------
-    arrays : tuple of ArraySpec
-    name : str
-    box : tuple of (int, int)
-        Vectors and rows.
-    half : int
-        Elements of half a vector.
-    row : int
-    part : int
-        0: the first half. 1: the second one, in boxes whose coordinate in dimension 0 is −half.
-    """
-    number, array = argument_of(arrays, name)
-    rows, columns = array.matrix
-    columns, element = columns - part * half, array.format.bits // 8
-    count = ceil_div(columns, 2 * half)
-    descriptor = Descriptor(
-        base=row * array.pitch + part * half * element,
-        format=ElementFormat.of(array.format),
-        dims=(half, count, rows - row),
-        strides=(2 * half * element, array.pitch),
-        box=(*_require_box(2 * half, box[0]), box[1]),
-        shortfall=max(0, 2 * half * (count - 1) + half - columns),
     )
     return descriptor, number
 

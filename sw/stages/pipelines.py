@@ -9,14 +9,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import bf16, int8
+from hw.numeric.formats import int8
 from sw.array_spec import ArraySpec
 from sw.lane_codes.balanced_codes import balanced_codes
 from sw.lane_codes.joined_codes import joined_firsts
-from sw.lane_codes.lane_code import LaneCode
+from sw.lane_codes.lane_code import LaneCode, lower_halves
 from sw.lane_codes.lane_codes import lane_codes
 from sw.lane_codes.late_statistics import sent_late
 from sw.language.program_error import ProgramError
@@ -156,8 +155,8 @@ def _other_readings(
 ) -> list[Reading]:
     """Other ways to read a region with rows on lanes than by its lane programs."""
     others = []
-    if region.reduces and (wide := _widened(region, codes, config)):
-        others = [Reading(*wide, again=True)]
+    if region.reduces and (halves := _of_lower_halves(region, codes, config)):
+        others = [Reading(*halves)]
     if sum(each.part is Part.ROW for each in region.inputs.values()) > 1:
         pairs = _codes(region, config, 0, phases=PHASES if region.whole else 1, pairs=True)
         others += [Reading(region, pairs)] if pairs != codes else []
@@ -241,7 +240,7 @@ def _joined_readings(readings: Sequence[Reading]) -> list[Reading]:
         for codes in joined_firsts(reading.codes, reading.region.outputs):
             work = codes[0].packet_phases
             if not any(
-                each.again == reading.again
+                each.region is reading.region
                 and len(each.codes) <= len(codes)
                 and each.codes[0].packet_phases <= work
                 for each in (*readings, *found)
@@ -288,10 +287,10 @@ def _used_again(values: list[str]) -> Unfit:
     return unfit(f"Stored value `{values[0]}`", "be used by nothing else in a chain", len(values))
 
 
-def _widened(
+def _of_lower_halves(
     region: Region, codes: tuple[LaneCode, ...], config: ChipConfig
 ) -> tuple[Region, tuple[LaneCode, ...]] | None:
-    """The region with tiles of bf16 as fp32, and its lane programs, if lanes may be faster so.
+    """Region and lane programs that take bf16 from lower halves of vectors, if it may be faster.
 
     A group then has half as many rows, so more PCUs have one, or the last one takes less time.
     """
@@ -302,14 +301,14 @@ def _widened(
         """Cycles per column of the busiest PCU, for groups of so many rows."""
         return ceil_div(ceil_div(region.rows, rows), chains) * max(rows / config.pcu.lanes, CHANGE)
 
-    aligned = not half * bf16.bits // 8 % BASE_ALIGNMENT
-    # The second half of a row of fewer columns is empty.
-    if wide is None or not aligned or region.columns <= half or cycles(half) >= cycles(2 * half):
+    if wide is None or cycles(half) >= cycles(2 * half):
         return None
     try:
         found = _codes(wide, config, 0)
     except ProgramError:
         return None
+    changed = {name for name, each in wide.inputs.items() if each != region.inputs[name]}
+    found = tuple(lower_halves(each, changed) for each in found)
     return None if _taken_again(wide, found) else (wide, found)
 
 

@@ -101,24 +101,13 @@ class Region:
         return self.reduces | counted
 
     def widened(self) -> Region | None:
-        """The region with its tiles of bf16 as fp32; None if there are none, or a bit may differ.
-
-        Lanes make a NaN of bf16 canonical as they take it, and one of fp32 only in operations.
-        """
+        """The region whose tiles of bf16 are fp32 to the lanes; None if there are none."""
         wide = {
             name: dataclasses.replace(each, type=dataclasses.replace(each.type, format=fp32))
             for name, each in self.inputs.items()
             if each.part is Part.BLOCK and each.type.format == bf16
         }
-        users = [each for each in self.nodes if wide.keys() & {value.name for value in each.values}]
-        if not wide or not all(map(_is_arithmetic, users)):
-            return None
-        return dataclasses.replace(self, inputs={**self.inputs, **wide})
-
-
-def _is_arithmetic(node: ir.Node) -> bool:
-    """Whether each NaN of its results is canonical, whatever NaN the operands are."""
-    return isinstance(node, ir.Reduce) or (isinstance(node, ir.Map) and node.function is None)
+        return dataclasses.replace(self, inputs={**self.inputs, **wide}) if wide else None
 
 
 def region_of(program: Program) -> Region:

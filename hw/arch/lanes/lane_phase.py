@@ -114,6 +114,10 @@ class LanePhase:
         if not uses and self.auxiliary_form is not ElementForm.WORD:
             rule = "be WORD where the stream is not taken"
             raise refusal("Auxiliary form", rule, self.auxiliary_form.name)
+        vectors = self.auxiliary is AuxiliaryUse.VECTOR
+        if self.auxiliary_form is ElementForm.BF16_LOWER and not vectors:
+            rule = "be of VECTOR alone"
+            raise refusal("Auxiliary form BF16_LOWER", rule, self.auxiliary.name)
         held = self.auxiliary in (AuxiliaryUse.HELD, AuxiliaryUse.LATCHED)
         if held and self.auxiliary_form.per_word < self.elements_per_word:
             rule = f"have at least {self.elements_per_word} elements a word, as the source"
@@ -144,6 +148,22 @@ class LanePhase:
     def elements_per_word(self) -> int:
         """Elements in 32 bits of a vector of the source."""
         return 2 if self.source is PhaseSource.STATISTICS else self.form.per_word
+
+    @property
+    def takes_vectors_of(self) -> set[ElementForm]:
+        """Forms of the source's vectors and of those beside them, element by element."""
+        beside = self.auxiliary is AuxiliaryUse.VECTOR
+        return {self.form, *((self.auxiliary_form,) if beside else ())}
+
+    def of_lower_halves(self) -> LanePhase:
+        """The phase that takes bf16 from the lower halves of such vectors."""
+        lower = {ElementForm.BF16: ElementForm.BF16_LOWER}
+        beside = lower if self.auxiliary is AuxiliaryUse.VECTOR else {}
+        return dataclasses.replace(
+            self,
+            form=lower.get(self.form, self.form),
+            auxiliary_form=beside.get(self.auxiliary_form, self.auxiliary_form),
+        )
 
     @property
     def operands(self) -> dict[str, tuple[Operand, ...]]:
@@ -197,7 +217,10 @@ class LanePhase:
         BadInputError
             The lane lacks the unit of the phase's function.
         """
+        places = _places(len(functions))
         fields: dict[str, Any] = {name: getattr(self, name).value for name in _CODES}
+        for name in ("form", "auxiliary_form"):
+            fields[name] &= (1 << places[name][1]) - 1
         code = function_codes(functions).get(self.function)
         if code is None:
             rule = f"be one of {', '.join(each.name for each in functions) or 'none'}"
@@ -208,7 +231,6 @@ class LanePhase:
             fields[f"alu_{name}"] = each.value
         for name in ("negate_product", "negate_addend", "statistic"):
             fields[name] = int(getattr(self, name))
-        places = _places(len(functions))
         return sum(value << places[name][0] for name, value in fields.items())
 
     @classmethod

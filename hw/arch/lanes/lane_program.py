@@ -15,6 +15,7 @@ from hw.arch.lanes.phase_word import (
     PHASES,
     STATISTICS,
     AuxiliaryUse,
+    ElementForm,
     PhaseSource,
     ResultForm,
     lane_layout,
@@ -31,7 +32,9 @@ def lane_word(
 ) -> int:
     """Word of phases and constants, laid out by `lane_layout`."""
     lows, constant_lows = _parts(len(functions))
+    lower = any(ElementForm.BF16_LOWER in each.takes_vectors_of for each in phases)
     words = [
+        lower << lane_layout(len(functions))["lower"].offset,
         *(phase.pack(functions) << lows[number] for number, phase in enumerate(phases)),
         *(word << constant_lows[number] for number, word in enumerate(constants)),
     ]
@@ -83,6 +86,10 @@ class LaneProgram:
         object.__setattr__(self, "constants", (*self.constants, *rest))
         if all(each.source is PhaseSource.STATISTICS for each in self.joined):
             raise refusal("Source of one phase", "be a stream", PhaseSource.STATISTICS.name)
+        forms = set().union(*(each.takes_vectors_of for each in self.phases))
+        if forms >= {ElementForm.BF16, ElementForm.BF16_LOWER}:
+            rule = "be BF16_LOWER in all phases of a program or in none"
+            raise refusal("Form of vectors of bf16", rule, ElementForm.BF16.name)
         changed: set[int] = set()
         for number, phase in enumerate(self.phases):
             for statistic in sorted(phase.statistics - changed):
@@ -144,10 +151,10 @@ class LaneProgram:
         require_int("Phases of a lane program", count, 1, PHASES)
         offsets, constants = _parts(len(functions))
         mask = (1 << phase_layout(len(functions)).bits) - 1
-        program = cls(
-            tuple(LanePhase.unpack(word >> low & mask, functions) for low in offsets[:count]),
-            tuple(word >> low & 0xFFFFFFFF for low in constants),
-        )
+        phases = [LanePhase.unpack(word >> low & mask, functions) for low in offsets[:count]]
+        if word >> lane_layout(len(functions))["lower"].offset & 1:
+            phases = [each.of_lower_halves() for each in phases]
+        program = cls(tuple(phases), tuple(word >> low & 0xFFFFFFFF for low in constants))
         if program.pack(functions) != word:
             raise refusal("Word of a lane program", "be 0 behind its last phase", word)
         return program

@@ -48,8 +48,11 @@ class PhaseSource(enum.Enum, shape=2):
     ACCUMULATORS = 3
 
 
-class ElementForm(enum.Enum, shape=2):
-    """Form of a stream's elements; the two last are both int8."""
+class ElementForm(enum.Enum, shape=3):
+    """Form of a stream's elements.
+
+    A phase's word has the two low bits of its code, and the program's word the third one.
+    """
 
     #: 32 bits, fp32 or int32.
     WORD = 0
@@ -59,11 +62,13 @@ class ElementForm(enum.Enum, shape=2):
     INT8 = 2
     #: int8, converted to fp32.
     INT8_TO_FP32 = 3
+    #: bf16 in the lower half of each vector, widened to fp32; the upper half is passed over.
+    BF16_LOWER = 5
 
     @functools.cached_property
     def per_word(self) -> int:
         """Elements in 32 bits of a vector."""
-        return (1, 2, 4, 4)[int(self.value)]
+        return (1, 2, 4, 4, 0, 1)[int(self.value)]
 
 
 class AuxiliaryUse(enum.Enum, shape=3):
@@ -223,6 +228,10 @@ class ResultForm(enum.Enum, shape=2):
         return (1, 1, 2, 4)[int(self.value)]
 
 
+#: Bits of a form in a phase's word.
+_FORM_BITS = 2
+
+
 @functools.cache
 def phase_layout(function_units: int = 0) -> WordLayout:
     """Layout of one phase; codes behind the special functions are those of function units."""
@@ -230,9 +239,9 @@ def phase_layout(function_units: int = 0) -> WordLayout:
     return WordLayout(
         {
             "source": PhaseSource,
-            "form": ElementForm,
+            "form": _FORM_BITS,
             "auxiliary": AuxiliaryUse,
-            "auxiliary_form": ElementForm,
+            "auxiliary_form": _FORM_BITS,
             "y": Fetched,
             "z": Fetched,
             "order": UnitOrder,
@@ -257,11 +266,15 @@ def phase_layout(function_units: int = 0) -> WordLayout:
 
 @functools.cache
 def lane_layout(function_units: int = 0) -> WordLayout:
-    """Layout of a lane program; without phases the lanes are off."""
+    """Layout of a lane program; without phases the lanes are off.
+
+    ``lower``: sources, and vectors beside them, of bf16 are `ElementForm.BF16_LOWER`.
+    """
     return WordLayout(
         {
             "count": range(PHASES + 1),
             "phases": data.ArrayLayout(phase_layout(function_units), PHASES),
             "constants": data.ArrayLayout(32, CONSTANTS),
+            "lower": 1,
         }
     )

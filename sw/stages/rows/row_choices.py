@@ -36,8 +36,6 @@ _COPIES = 2 * MOST_COLLECTED
 _ONCE = Streamed.NOTHING, Streamed.ONCE
 #: How much faster a pipeline must be that loads rows again for each of its phases.
 _AGAIN = 1.2
-#: How much faster one must be whose tiles of bf16 are widened.
-_WIDENED = 1.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +46,10 @@ class Reading:
     ----------
     region : Region
     codes : tuple of LaneCode
-    again : bool
-        Whether its tiles of bf16 are fp32: memory sends each of their beats twice, so it is chosen
-        only where no buffer holds rows.
     """
 
     region: Region
     codes: tuple[LaneCode, ...]
-    again: bool = False
 
 
 #: Bound, number and pipeline of a choice, as of `BestFirst`.
@@ -75,7 +69,7 @@ class _Choice:
     @property
     def once(self) -> bool:
         """Whether rows are loaded once: no phase takes them again, or a buffer has them for it."""
-        single = self.reading.codes[0].packet_phases == 1 and not self.reading.again
+        single = self.reading.codes[0].packet_phases == 1
         return self.streamed in _ONCE or (self.streamed is Streamed.ROWS and single)
 
     def alike(self, lines: int) -> object:
@@ -86,7 +80,7 @@ class _Choice:
     @property
     def weight(self) -> float:
         """By how much its estimated cycles count more."""
-        return (1.0 if self.once else _AGAIN) * (_WIDENED if self.reading.again else 1.0)
+        return 1.0 if self.once else _AGAIN
 
 
 def row_pipelines(
@@ -134,8 +128,6 @@ def row_pipelines(
         return
     problems: dict[int, Unfit] = {}
     groups: list[_Group] = []
-    again: list[_Group] = []
-    once: list[_Group] = []
     alike: set[object] = set()
     count = len(choices)
     for number, choice in enumerate(choices):
@@ -154,12 +146,7 @@ def row_pipelines(
             problems[number] = problem
             continue
         group = functools.partial(opened, number, frame.pipeline, problems, choice.weight)
-        held = choice.streamed in _ONCE
-        kind = again if choice.reading.again else once if held else groups
-        kind.append((bound, number, functools.cache(group)))
-    if again and not any(group() for *_, group in sorted(once, key=lambda each: each[:2])):
-        groups += again
-    groups += once
+        groups.append((bound, number, functools.cache(group)))
     unfit, first, rest = _first_of(beside)
     if first is not None:
         groups.append((first.cycles, -1, lambda: [(first.cycles, -1, first)]))
@@ -186,10 +173,9 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
     """All ways to pass rows on all grids, those of fewer lane programs first."""
     vectors = any(each.part is Part.ROW for each in region.inputs.values())
     found: list[_Choice | Unfit] = []
-    readings = sorted(readings, key=lambda each: (each.again, len(each.codes)))
+    readings = sorted(readings, key=lambda each: len(each.codes))
     for reading, streamed in itertools.product(readings, Streamed):
-        again = reading.again and streamed in _ONCE
-        if (streamed is Streamed.VECTORS and not vectors) or again:
+        if streamed is Streamed.VECTORS and not vectors:
             continue
         try:
             all_grids = grids(

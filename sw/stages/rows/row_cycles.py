@@ -72,8 +72,7 @@ def row_cycles(frame: RowFrame, pipeline: Pipeline) -> float:
     elif stores.slots < stores.boxes:
         stored = stores.cycles / results
         lanes += results * max(0.0, stored - last)
-    box = loads.box * max(map(frame.spread, frame.region.inputs))
-    begin, lanes = _begun(frame, box, loads.cycles, lanes, first)
+    begin, lanes = _begun(frame, loads.box, loads.cycles, lanes, first)
     end = _sharing(frame) * stores.box
     return max(loads.cycles, stores.cycles, lanes) + begin + end
 
@@ -105,11 +104,10 @@ def least_cycles(frame: RowFrame) -> float:
     beats, box, streams = 0.0, 0.0, 0
     for value, each in region.inputs.items():
         if each.part is Part.BLOCK:
-            vectors = ceil_div(region.columns, frame.parts.vector(each.type.format))
-            beats += rows * vectors / frame.spread(value)
-            box = max(box, frame.group * frame.chunks(value) / frame.spread(value))
-            # Rows that are taken in two ways have a stream each, and so have halves of vectors.
-            streams += 4 * frame.lines * ceil_div(frame.copies, frame.beside(value))
+            beats += rows * ceil_div(region.columns, frame.parts.vector(frame.form_of(value)))
+            box = max(box, frame.group * frame.chunks(value))
+            # Rows that are taken in two ways have a stream each.
+            streams += 2 * frame.lines * ceil_div(frame.copies, frame.beside(value))
     loads = beats / max(1, min(config.agcu.count, streams))
     begin, lanes = _begun(frame, box, loads, lanes, first)
     return max(loads, lanes) + begin
@@ -158,6 +156,8 @@ def _phases(frame: RowFrame, code: LaneCode, slots: int) -> list[float]:
     config, form = frame.parts.config, code.formats[code.source]
     vector = frame.parts.vector(form)
     pieces = frame.pieces(form) if frame.in_pieces else None
+    if pieces and code.source in frame.region.inputs:
+        pieces = frame.input_pieces(code.source)
     kept = kept_groups(width_bits=config.width_bits, lanes=config.pcu.lanes)
     found = []
     for joined in code.program.joined:

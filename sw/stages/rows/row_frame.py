@@ -179,7 +179,7 @@ class RowFrame:
         """
         columns, most = self.region.columns, self.parts.config.pmu.slots // 2
         tiles = (each for each in self.region.inputs.values() if each.part is not Part.ROW)
-        unit = max(self.parts.vector(each.type.format) for each in tiles)
+        unit = max(self.parts.vector(self.region.formats[each.tensor]) for each in tiles)
         for count in range(min(most, columns // _SHORTEST), 1, -1):
             if self.whole and columns % (count * unit) == 0 and columns // count <= MAX_BOX:
                 return count
@@ -250,24 +250,23 @@ class RowFrame:
         return 1 if self.region.inputs[value].part is Part.COLUMN else self.region.columns
 
     def form_of(self, value: str) -> Format:
-        """Format in which lanes take an input."""
-        return self.region.inputs[value].type.format
+        """Format of an input in memory and in its buffers."""
+        return self.region.formats[self.region.inputs[value].tensor]
 
-    def spread(self, value: str) -> int:
-        """Vectors of lanes for the elements of a vector in memory: 2 of a widened input."""
-        memory = self.region.formats[self.region.inputs[value].tensor]
-        return self.parts.vector(memory) // self.parts.vector(self.form_of(value))
+    def taken(self, value: str) -> int:
+        """Elements that lanes take of a vector of an input: all, or those of its lower half."""
+        return self.parts.vector(self.region.inputs[value].type.format)
 
     def input_pieces(self, value: str) -> RowPieces:
         """Pieces in which rows of an input pass."""
-        return self.pieces(self.form_of(value), self.spread(value))
+        return self.pieces(self.form_of(value))
 
-    def pieces(self, form: Format, unit: int = 1) -> RowPieces:
-        """Pieces in which rows pass, of whole units of vectors."""
+    def pieces(self, form: Format) -> RowPieces:
+        """Pieces in which rows pass."""
         vector = self.parts.vector(form)
         room = self.parts.config.pmu.capacity_bytes * 8 // form.bits // 4
         most = min(self.widest, room // (self.halves(form) * vector))
-        return RowPieces.fitting(self.region.columns, vector, most, unit)
+        return RowPieces.fitting(self.region.columns, vector, most)
 
     def chunks(self, value: str) -> int:
         """Vectors of a row of an input in a slot."""

@@ -1,4 +1,4 @@
-"""Pieces in which a row passes, and walks over them; halves of vectors of widened rows."""
+"""Pieces in which a row passes, and walks over them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import LoopProgram
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import bf16
 from sw.passes.field_limits import Unfit
 from sw.stages.long_rows import even_share
 from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop
 
-__all__ = ["RowPieces", "half_writes"]
+__all__ = ["RowPieces"]
 
 _OUTER = Level.WINDOWS.value
 
@@ -40,23 +39,21 @@ class RowPieces:
     size: int
 
     @classmethod
-    def fitting(cls, columns: int, vector: int, most: int, unit: int = 1) -> RowPieces:
+    def fitting(cls, columns: int, vector: int, most: int) -> RowPieces:
         """The fewest pieces of at most so many elements of a row, about as long as one another.
-
-        All but the last have a multiple of ``unit`` vectors.
 
         Raises
         ------
         Unfit
             If a row has no vector that is full, or there is no room for one.
         """
-        whole = unit * vector
-        if min(most, columns) < whole:
-            rule = f"room for {whole} columns, and have as many"
+        if min(most, columns) < vector:
+            rule = f"room for {vector} columns, and have as many"
             least = min(most, columns)
             raise Unfit(f"Piece of a row must have {rule}, not {least}", value=least, rule=rule)
-        units = even_share(ceil_div(columns, whole), min(most, MAX_BOX) // whole)
-        return cls(columns, vector, units * unit)
+        return cls(
+            columns, vector, even_share(ceil_div(columns, vector), min(most, MAX_BOX) // vector)
+        )
 
     @property
     def width(self) -> int:
@@ -102,24 +99,3 @@ class RowPieces:
             slots=slots,
             last_level=Level.WINDOWS if whole else ENGINE_LOOPS,
         )
-
-
-def half_writes(write: Walk) -> tuple[Walk, Walk]:
-    """Walks that write each bf16 as the upper half of a word, and zeros as the lower one.
-
-    A vector has one half of its columns, and zeros, and becomes a column of a block of bf16. In the
-    rows of the second half, the lower half of a word comes behind the upper one.
-
-    Parameters
-    ----------
-    write : Walk
-        Over words: loops over parts of a group, rows, and vectors of columns.
-    """
-    halves, rows, chunks = write.loops
-    loops = (
-        loop(halves.base, 2 * halves.stride),
-        loop(rows.base, 2),
-        loop(chunks.base // 2, 4 * chunks.stride),
-    )
-    second = dataclasses.replace(write, loops=loops, element_bytes=bf16.bits // 8)
-    return dataclasses.replace(second, offset=1), second

@@ -21,13 +21,12 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput
 from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.passes.field_limits import require_count, unfit
-from sw.stages.long_rows import half_rows_of, pieces_of, rows_of
+from sw.stages.long_rows import pieces_of, rows_of
 from sw.stages.pipeline import Pipeline, pcu_name
 from sw.stages.region import Part
 from sw.stages.rows.kept_columns import add_kept
 from sw.stages.rows.row_cycles import row_cycles
 from sw.stages.rows.row_frame import RowFrame
-from sw.stages.rows.row_pieces import half_writes
 from sw.stages.rows.row_results import RowResults
 from sw.stages.rows.spread_vectors import add_vectors
 from sw.stages.segmented_rows import in_segments
@@ -99,8 +98,9 @@ class RowPipeline(RowFrame):
         form = self.form_of(value)
         halves, vector = self.halves(form), self.parts.vector(form)
         kept = value in self.kept
-        if whole and vector > self.group and not kept:
-            raise unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
+        if whole and self.taken(value) > self.group and not kept:
+            rule = f"be at most {self.group}, as the source"
+            raise unfit("Elements per vector", rule, self.taken(value))
         windows, slots, launches = LoopProgram(self.blocks), LoopProgram(), LoopProgram()
         ends, band = Level.ADDRESS, self.band(value)
         if kept:
@@ -126,12 +126,12 @@ class RowPipeline(RowFrame):
             last_level=ends if whole else single,
         )
 
-    def _buffer(self, name: str, value: str, writes: tuple[Walk, ...], read: Walk) -> None:
+    def _buffer(self, name: str, value: str, write: Walk, read: Walk) -> None:
         """Buffer of a group of rows."""
         form = self.form_of(value)
-        element, vector = form.bits // 8, self.parts.vector(form) * self.spread(value)
+        element, vector = form.bits // 8, self.parts.vector(form)
         slot = self.halves(form) * self.band(value) * element
-        hold = Hold(slot, element, writes, (read,))
+        hold = Hold(slot, element, (write,), (read,))
         least = self.row_slots if self.in_slots(value) else 1
         # The free slots of all buffers of a stream are credits of one port.
         most = MAX_CREDITS // self.beside(value)
@@ -191,57 +191,42 @@ class RowPipeline(RowFrame):
                 index=copy % beside,
             )
             name = _name(line, copy, value, whole=whole)
-            writes = half_writes(write) if self.spread(value) > 1 else (write,)
-            self._buffer(name, value, writes, self._read(value, times, whole=whole))
+            self._buffer(name, value, write, self._read(value, times, whole=whole))
             sinks.append(Socket(name))
             if takers:
                 self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
         return sinks, times
 
     def _load(self, line: int, value: str, sinks: list[Socket], times: int, first: int) -> None:
-        """Loads of blocks of rows for copies from a first on, one per write engine of a buffer."""
+        """Loads of blocks of rows for copies from a first on."""
         beside, row = self.beside(value), (line * self.copies + first) * self.group
         self.require_first_row(row)
-        vector, spread = self.parts.vector(self.form_of(value)), self.spread(value)
-        step, across, width = self.group * self.copies, 0, self.chunks(value) * vector
-        if spread > 1:
-            across, width = 1, self.chunks(value) // spread
+        step = self.group * self.copies
+        width = self.chunks(value) * self.parts.vector(self.form_of(value))
         pieces = []
         if self.streams(value):
-            pieces = [BoxLoop(times), BoxLoop(self.input_pieces(value).slots, across, width)]
+            pieces = [BoxLoop(times), BoxLoop(self.input_pieces(value).slots, 0, width)]
         elif self.in_slots(value):
             pieces = [BoxLoop(self.row_slots, 0, width)]
-        for part in range(spread):
-            tensor = self._rows_of(value, width, row, part)
-            rows = tensor[0].rank - 1
-            blocks = BoxLoop(self.blocks, rows, step * self.lines if self.blocks > 1 else 0)
-            begin = []
-            if part:
-                # Boxes begin at a coordinate below 0: the first step of the outer loop has none.
-                begin = [BoxLoop(2, 0, -vector)]
-                blocks = dataclasses.replace(blocks, count=0, slope=self.blocks)
-            loops = [*begin, blocks, *pieces, BoxLoop(beside, rows, self.group * (beside > 1))]
-            self.parts.load(
-                f"{sinks[0].stage}_load{part or ''}",
-                line,
-                *in_segments(self.arrays, tensor, loops, row),
-                [Socket(each.stage, part) for each in sinks],
-                takers=len(sinks) // beside,
-            )
+        tensor = self._rows_of(value, width, row)
+        rows = tensor[0].rank - 1
+        blocks = BoxLoop(self.blocks, rows, step * self.lines if self.blocks > 1 else 0)
+        loops = [blocks, *pieces, BoxLoop(beside, rows, self.group * (beside > 1))]
+        self.parts.load(
+            f"{sinks[0].stage}_load",
+            line,
+            *in_segments(self.arrays, tensor, loops, row),
+            sinks,
+            takers=len(sinks) // beside,
+        )
 
-    def _rows_of(self, value: str, width: int, row: int, part: int) -> tuple[Descriptor, int]:
-        """Boxes of a group of rows from a row on, and the launch argument.
-
-        They are so many columns wide, or so many vectors of a widened input, of which a part has
-        one half.
-        """
+    def _rows_of(self, value: str, width: int, row: int) -> tuple[Descriptor, int]:
+        """Boxes of a group of rows from a row on, and the launch argument."""
         tensor, form = self.region.inputs[value].tensor, self.form_of(value)
-        vector = self.parts.vector(form)
-        if self.spread(value) > 1:
-            return half_rows_of(self.arrays, tensor, (width, self.group), vector, row, part)
         if width <= MAX_BOX:
             return boxes_of(self.arrays, tensor, (width, self.group), row)
-        return rows_of(self.arrays, tensor, pieces_of(width, form, vector), self.group, row)
+        pieces = pieces_of(width, form, self.parts.vector(form))
+        return rows_of(self.arrays, tensor, pieces, self.group, row)
 
     def _whole_auxiliary(self, line: int, copy: int) -> None:
         """Auxiliary stream of the first code: packets of buffers in the order of its phases."""
