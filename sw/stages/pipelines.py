@@ -15,7 +15,7 @@ from hw.numeric.formats import int8
 from sw.array_spec import ArraySpec
 from sw.lane_codes.balanced_codes import balanced_codes
 from sw.lane_codes.joined_codes import joined_firsts
-from sw.lane_codes.lane_code import LaneCode, lower_halves
+from sw.lane_codes.lane_code import LaneCode, lower_halves, mixes_halves
 from sw.lane_codes.lane_codes import lane_codes
 from sw.lane_codes.late_statistics import sent_late
 from sw.language.program_error import ProgramError
@@ -163,7 +163,8 @@ def _other_readings(
     others += [Reading(region, each) for each in _kept_codes(region, config, in_order=in_order)]
     late = sent_late(codes[0])
     others += [Reading(region, (late, *codes[1:]))] if late else []
-    return others + _joined_readings([Reading(region, codes), *others])
+    others += _joined_readings([Reading(region, codes), *others])
+    return [each for each in others if not any(map(mixes_halves, each.codes))]
 
 
 def _in_blocks(
