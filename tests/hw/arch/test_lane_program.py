@@ -25,6 +25,7 @@ from tests.hw.pcu.lane_programs import random_program
 _NONE, _NO_X = ResultForm.NONE, PhaseSource.STATISTICS
 X, Y, PREVIOUS = Operand.X, Operand.Y, Operand.PREVIOUS
 SENT = LanePhase(PhaseSource.ACTIVATION, result=ResultForm.WORD)
+SENT_SHORT = dataclasses.replace(SENT, form=ElementForm.BF16)
 SUMMED = LanePhase(PhaseSource.ACTIVATION, reduction=Reduction.SUM)
 #: One over statistic 0, by itself.
 FINISHED = LanePhase(
@@ -103,6 +104,18 @@ def test_the_word_has_the_fields_of_its_layout(seed):
         (
             changed(form=ElementForm.BF16, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.LATCHED),
             "Held vector must have at least 2 elements a word, as the source, not 'WORD'",
+        ),
+        (
+            changed(
+                y=Fetched.AUXILIARY,
+                auxiliary=AuxiliaryUse.SPREAD,
+                auxiliary_form=ElementForm.BF16_LOWER,
+            ),
+            "Auxiliary form BF16_LOWER must be of VECTOR alone, not 'SPREAD'",
+        ),
+        (
+            lambda: LaneProgram((changed(form=ElementForm.BF16_LOWER)(), SENT_SHORT)),
+            "must be BF16_LOWER in all phases of a program or in none, not 'BF16'",
         ),
         (changed(result=ResultForm.NONE), "must send its results, keep them or change a statistic"),
         (changed(statistic=1), "Statistic that nothing changes must be 0, not 1"),

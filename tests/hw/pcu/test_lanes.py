@@ -161,7 +161,7 @@ def test_reductions_change_a_position_once_in_four_cycles(model, name, reduction
     width, lanes, _ = SETS[name]
     rng = np.random.default_rng(seed)
     stream = packets(rng, 6, 7, width // 32)
-    for form in (ElementForm.WORD, ElementForm.BF16):
+    for form in (ElementForm.WORD, ElementForm.BF16, ElementForm.BF16_LOWER):
         phase = LanePhase(ACTIVATION, form=form, reduction=reduction, result=ResultForm.WORD)
         groups = width // 32 * form.per_word // lanes
         step = groups if reduction is Reduction.REPLACE else max(groups, Statistics.step_cycles)

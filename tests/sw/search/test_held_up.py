@@ -56,7 +56,7 @@ CASES = {
     "chain, long, large": (CHAIN, LONG, named["large"], True, "apart"),
     "chain, mesh": (CHAIN, LINEAR, MESH, False, "behind"),
     "layer, tiny": (decoder_layer, LAYER, named["tiny"], True, "apart"),
-    "layer, large": (decoder_layer, LAYER, named["large"], True, "behind"),
+    "layer, large": (decoder_layer, LAYER, named["large"], True, None),
 }
 
 

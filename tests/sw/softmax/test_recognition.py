@@ -122,11 +122,11 @@ REFUSED = {
         9,
     ),
     "computed values": ({SUMS: SUMS.replace("@ v", "@ (v * 2.0).to(tw.bf16)")}, "is computed", 14),
-    "a sum after it": ({RESULT: "tw.store_tile(O[i, :], o / l + 1.0)\n"}, "stored as `o / l`", 16),
-    "a function of it": ({RESULT: "tw.store_tile(O[i, :], abs(o / l))\n"}, "stored as `o / l`", 16),
+    "a sum after it": ({RESULT: "tw.store_tile(O[i, :], o / l + 1.0)\n"}, r"`\(o / l\)\.to", 16),
+    "a function of it": ({RESULT: "tw.store_tile(O[i, :], abs(o / l))\n"}, r"`\(o / l\)\.to", 16),
     "a rounding before it": (
         {RESULT: "tw.store_tile(O[i, :], (o / l).to(tw.fp16).to(tw.fp32))\n"},
-        "stored as `o / l`",
+        r"`\(o / l\)\.to",
         16,
     ),
 }
