@@ -12,7 +12,12 @@ from hw.float.wires import named
 from hw.lib.mux_tree import numbered
 from hw.numeric.formats import bf16
 
-__all__ = ["element_group"]
+__all__ = ["as_many", "element_group"]
+
+
+def as_many(form: Value, lower: Value) -> Value:
+    """Form of which a vector has as many elements, where it has bf16 in its ``lower`` half only."""
+    return Mux(lower & (form == ElementForm.BF16.value), ElementForm.WORD.value, form)
 
 
 def element_group(

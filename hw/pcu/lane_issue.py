@@ -18,12 +18,13 @@ from hw.arch.lanes.phase_word import (
     PhaseSource,
     Reduction,
     ResultForm,
-    UnitOrder,
     lane_layout,
     phase_layout,
 )
 from hw.lib.component import Component
+from hw.pcu.element_group import as_many
 from hw.pcu.kept_words import KeptWords, keeps_words, reads_kept
+from hw.pcu.overlapping_phases import follows_at_once
 from hw.pcu.statistics import Statistics
 
 __all__ = ["LaneIssue", "step_layout"]
@@ -197,7 +198,7 @@ class LaneIssue(Component):
         ends = _Ends(
             Signal(name="last_group"), Signal(name="packet_ends"), Signal(name="phase_ends")
         )
-        size = self._halved(Value.cast(phase.form))
+        size = as_many(Value.cast(phase.form), self.i_program.lower)
         size = Mux(from_statistics, ElementForm.BF16.value, size)
         strip_first = self._count_source(m, size, keeps, ends)
         over = self._count_strip(m, keeps, continues, ends)
@@ -211,12 +212,6 @@ class LaneIssue(Component):
         with m.If(ends.vector & Cat(reduction == each.value for each in _RUNNING).any()):
             m.d.sync += pause.eq(self._by_form(size, self._idle))
         return m
-
-    def _halved(self, form: Value) -> Value:
-        """Form with as many elements, where those of bf16 may lie in the lower half of a vector."""
-        program: Any = self.i_program
-        lower = program.lower & (form == ElementForm.BF16.value)
-        return Mux(lower, ElementForm.WORD.value, form)
 
     def _groups(self, per_word: int) -> int:
         """Groups of a vector with so many elements a word."""
@@ -309,8 +304,8 @@ class LaneIssue(Component):
             with m.Case(AuxiliaryUse.SPREAD_PAIR.value):
                 m.d.comb += amount.eq(Mux(ends.vector, 2, 0))
         following = element + amount
-        form = Value.cast(phase.auxiliary_form)
-        form = Mux(use == AuxiliaryUse.VECTOR.value, self._halved(form), form)
+        lower = self.i_program.lower & (use == AuxiliaryUse.VECTOR.value)
+        form = as_many(Value.cast(phase.auxiliary_form), lower)
         size = self._by_form(form, lambda per_word: self._words * per_word)
         latches = use == AuxiliaryUse.LATCHED.value
         held = latches | (use == AuxiliaryUse.HELD.value)
@@ -358,7 +353,9 @@ class LaneIssue(Component):
         is_long = Signal()
         with m.If(self.o_valid & ~phase_ends & (step.kept == self._kept_cycles - 2)):
             m.d.sync += is_long.eq(1)
-        follows = ready & (is_long | ~keeps_words(self.o_phase)) & _follows(self.o_phase, other)
+        follows = (
+            ready & (is_long | ~keeps_words(self.o_phase)) & follows_at_once(self.o_phase, other)
+        )
         for each in range(2):
             is_own = number == each
             with m.If(Mux(is_own, loads, ~loads & (leaving == 0))):
@@ -397,12 +394,3 @@ class LaneIssue(Component):
                 ready.eq(0),
                 is_long.eq(0),
             ]
-
-
-def _follows(before: Any, phase: Any) -> Value:
-    """Whether a phase may follow another at once (`LanePhase.follows`)."""
-    changes_none = (Value.cast(before.reduction) == Reduction.NONE.value) | keeps_words(before)
-    late, plain = UnitOrder.FMA_ALU_LATE.value, UnitOrder.FMA_SFU_ALU.value
-    orders = (Value.cast(each.order) for each in (before, phase))
-    times = [Mux(order == late, plain, order) for order in orders]
-    return changes_none & (times[0] == times[1])

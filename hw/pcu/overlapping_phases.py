@@ -9,12 +9,13 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.lanes.lane_function import LaneFunction
-from hw.arch.lanes.phase_word import STATISTICS, UnitOrder, phase_layout
+from hw.arch.lanes.phase_word import STATISTICS, Reduction, UnitOrder, phase_layout
 from hw.lib.component import Component
 from hw.lib.mux_tree import chosen_narrowly
+from hw.pcu.kept_words import keeps_words
 from hw.pcu.lane import Lane, unit_start
 
-__all__ = ["OverlappingPhases"]
+__all__ = ["OverlappingPhases", "follows_at_once"]
 
 #: Fields of a phase by the unit whose element they are for. Of the orders, only that of the ALU
 #: differs among phases that overlap.
@@ -100,3 +101,12 @@ class OverlappingPhases(Component):
         statistics = (Value.cast(phases[each].statistic) for each in (1, 0))
         m.d.comb += self.o_next_statistic.eq(Mux(taps[-2], *statistics))
         return m
+
+
+def follows_at_once(before: Any, phase: Any) -> Value:
+    """Whether a phase may follow another at once (`LanePhase.follows`)."""
+    changes_none = (Value.cast(before.reduction) == Reduction.NONE.value) | keeps_words(before)
+    late, plain = UnitOrder.FMA_ALU_LATE.value, UnitOrder.FMA_SFU_ALU.value
+    orders = (Value.cast(each.order) for each in (before, phase))
+    times = [Mux(order == late, plain, order) for order in orders]
+    return changes_none & (times[0] == times[1])
