@@ -40,7 +40,9 @@ _LONG = 150
 _USES = tuple(each for each in AuxiliaryUse if each is not AuxiliaryUse.LATCHED)
 
 #: Forms that each phase of a program may have.
-_FORMS: tuple[ElementForm, ...] = tuple(each for each in ElementForm if each is not ElementForm.BF16_LOWER)
+_FORMS: tuple[ElementForm, ...] = tuple(
+    each for each in ElementForm if each is not ElementForm.BF16_LOWER
+)
 
 T = TypeVar("T")
 
