@@ -73,7 +73,7 @@ class _Source:
     """A load, and the transposition of its tile if an operand is that."""
 
     load: Load
-    transpose: Transpose | None = None
+    turning: Transpose | None = None
 
 
 #: Loaded tiles and their transpositions by name.
@@ -100,7 +100,7 @@ class _WrittenLoops:
             if isinstance(each, Load):
                 sources[each.result.name] = _Source(each)
             elif isinstance(each, Transpose) and (of := sources.get(each.values[0].name)):
-                if of.transpose is None:
+                if of.turning is None:
                     sources[each.result.name] = _Source(of.load, each)
         constant = {
             name: each
@@ -208,7 +208,7 @@ class _WrittenLoops:
         nodes: list[Node] = []
         operands = []
         for value in term.values:
-            load, transpose = sources[value.name].load, sources[value.name].transpose
+            load, turning = sources[value.name].load, sources[value.name].turning
             entries = []
             for entry, steps in zip(load.view.entries, places, strict=False):
                 start = entry.start
@@ -218,9 +218,9 @@ class _WrittenLoops:
             view = dataclasses.replace(load.view, entries=tuple(entries))
             value = self._names.fresh(load.result)
             nodes.append(load.replace(results=(value,), view=view))
-            if transpose is not None:
-                turned = self._names.fresh(transpose.result)
-                nodes.append(transpose.replace(operands=(value,), results=(turned,)))
+            if turning is not None:
+                turned = self._names.fresh(turning.result)
+                nodes.append(turning.replace(operands=(value,), results=(turned,)))
                 value = turned
             operands.append(value)
         product = self._names.fresh(term.result)
@@ -286,7 +286,7 @@ def _steps(first: Matmul, other: Matmul, sources: _Sources) -> _Steps | None:
         if here is None or there is None or one.type != two.type:
             return None
         near_view, far_view = here.load.view, there.load.view
-        turned = here.transpose is not None, there.transpose is not None
+        turned = here.turning is not None, there.turning is not None
         if near_view.tensor != far_view.tensor or turned[0] != turned[1]:
             return None
         for near, far in zip(near_view.entries, far_view.entries, strict=True):
