@@ -150,10 +150,8 @@ class _WrittenLoops:
                     del lines[before.name]
                 elif first is not None and _steps(first, product, sources) is not None:
                     line = _Line(None, [first], [])
-                elif before.name in zeros or before.type == term.type:
-                    line = _Line(None if before.name in zeros else before, [], [])
                 else:
-                    continue
+                    line = _Line(None if before.name in zeros else before, [], [])
                 line.terms.append(product)
                 line.sums.append(node)
                 lines[node.result.name] = line
@@ -171,13 +169,17 @@ class _WrittenLoops:
         counts: tuple[int, ...],
         strides: tuple[_Steps, ...],
     ) -> list[Node]:
-        """Loops over the terms of a line, and the zeros that they start from."""
+        """Loops over the terms of a line, and the zeros that they start from.
+
+        What has another type than the sum, such as a row, is added behind them.
+        """
         last = line.sums[-1]
         kind = last.result.type
         assert isinstance(kind, TileType)
         nodes: list[Node] = []
-        start = line.start
-        if start is None:
+        start, made = line.start, last.result
+        if start is None or start.type != kind:
+            made = made if start is None else self._names.fresh(made)
             start = self._names.fresh(last.result)
             number = Constant(0.0 if kind.format.is_float else 0)
             full = Full((), (start,), last.span, number, kind.rows, kind.cols, kind.format)
@@ -190,11 +192,14 @@ class _WrittenLoops:
         body = self._term(line.terms[0], sources, indices, strides)
         body.append(last.replace(operands=(carry, body[-1].result), results=(total,)))
         for index, count in zip(indices[:0:-1], counts[:0:-1], strict=True):
-            given, made = (self._names.fresh(last.result) for _ in range(2))
-            body = [_each(last, index, count, (given, made), (carry, total), body)]
-            carry, total = given, made
-        whole = _each(last, indices[0], counts[0], (start, last.result), (carry, total), body)
-        return [*nodes, whole]
+            given, inner = (self._names.fresh(last.result) for _ in range(2))
+            body = [_each(last, index, count, (given, inner), (carry, total), body)]
+            carry, total = given, inner
+        nodes.append(_each(last, indices[0], counts[0], (start, made), (carry, total), body))
+        if made is not last.result:
+            assert line.start is not None
+            nodes.append(line.sums[0].replace(operands=(line.start, made), results=last.results))
+        return nodes
 
     def _term(
         self,

@@ -61,6 +61,13 @@ def onto_a_tile(i, x, W, V, R):
     return acc
 
 
+def onto_a_row(i, x, W, V, R):
+    acc = tw.load_tile(R[2, :])
+    for t in range(4):
+        acc = acc + x(t) @ tw.load_tile(W[t])
+    return acc
+
+
 def one_operand_stays(i, x, W, V, R):
     same = tw.load_tile(W[1])
     acc = tw.zeros(i, W.shape[2])
@@ -77,7 +84,15 @@ def two_digits(i, x, W, V, R):
     return acc
 
 
-LINES = (plain, without_zeros, transposed, onto_a_tile, one_operand_stays, two_digits)
+LINES = (
+    plain,
+    without_zeros,
+    transposed,
+    onto_a_tile,
+    onto_a_row,
+    one_operand_stays,
+    two_digits,
+)
 
 
 @pytest.mark.parametrize("spelling", LINES)
@@ -103,7 +118,7 @@ def test_a_line_of_sums_has_the_bits_of_its_loop_and_is_one_part(spelling, seed)
         taken = {transposed: v[t].T, one_operand_stays: w[1]}.get(spelling, w[t])
         for k in range(8):
             acc += x[step : step + 10, k : k + 1] * taken[k]
-    acc = r + acc if spelling is onto_a_tile else acc
+    acc += {onto_a_tile: r, onto_a_row: r[2]}.get(spelling, np.float32(0))
     np.testing.assert_array_equal(outcome.outputs["Y"], acc.astype(tw.bf16.dtype))
 
 
