@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from sw.ir.affine import Affine
@@ -21,14 +21,12 @@ from sw.ir.nodes import (
     Map,
     Matmul,
     Node,
-    Scatter,
-    Store,
     Transpose,
     Value,
 )
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, unused, used, walk
-from sw.ir.types import TileType
+from sw.ir.types import Role, TileType
 
 __all__ = ["written_loops"]
 
@@ -84,7 +82,9 @@ class _WrittenLoops:
     def __init__(self, program: Program) -> None:
         self._names = Names(program)
         self._uses = Counter(value.name for node in program.nodes for value in used(node))
-        self._changed = _changed(program.nodes)
+        self._given = {each.name for each in program.tensors if each.type.role is Role.IN}
+        #: Tensors that are updated in place: their loads stay where they are.
+        self._updated = {each.name for each in program.tensors if each.type.role is Role.INOUT}
         self._indices = {each.index for each in walk(program.nodes) if isinstance(each, Loop)}
 
     def block(
@@ -92,20 +92,18 @@ class _WrittenLoops:
     ) -> tuple[Node, ...]:
         """The nodes of a block.
 
-        Known are the loads of the blocks around it that nothing changes, and the carries of loops
-        over blocks: sums that go on with these are as they are written.
+        Known are the loads of inputs in the blocks around it, and the carries of loops over blocks:
+        sums that go on with these are as they are written.
         """
         sources = dict(sources)
         for each in nodes:
-            if isinstance(each, Load):
+            if isinstance(each, Load) and self._joins(each):
                 sources[each.result.name] = _Source(each)
             elif isinstance(each, Transpose) and (of := sources.get(each.values[0].name)):
                 if of.turning is None:
                     sources[each.result.name] = _Source(of.load, each)
         constant = {
-            name: each
-            for name, each in sources.items()
-            if each.load.view.tensor not in self._changed
+            name: each for name, each in sources.items() if each.load.view.tensor in self._given
         }
         found: list[Node] = []
         for node in nodes:
@@ -117,7 +115,7 @@ class _WrittenLoops:
         loops: dict[str, list[Node]] = {}
         for line in self._lines(nodes, sources):
             goes_on = line.start is not None and line.start.name in sums
-            nest = None if goes_on else _loops_of(nodes, line, sources)
+            nest = None if goes_on else _loops_of(line, sources)
             if nest:
                 loops[line.sums[-1].result.name] = self._loop(line, sources, *nest)
         return tuple(
@@ -125,6 +123,10 @@ class _WrittenLoops:
             for node in found
             for each in loops.get(node.results[0].name if node.results else "", [node])
         )
+
+    def _joins(self, load: Load) -> bool:
+        """Whether several such tiles may be one of a product: matrices that nothing updates."""
+        return len(load.view.axes) == 2 and load.view.tensor not in self._updated
 
     def _lines(self, nodes: tuple[Node, ...], sources: _Sources) -> list[_Line]:
         """All lines of a block; one ends where a product does not resemble those before it."""
@@ -246,32 +248,20 @@ def _each(
     return Loop((start,), (result,), node.span, *head, (carry,), tuple(body), (total,))
 
 
-def _changed(nodes: Iterable[Node]) -> set[str]:
-    """Tensors that nodes store to."""
-    return {each.view.tensor for each in walk(nodes) if isinstance(each, Store | Scatter)}
-
-
 def _is_zeros(node: Node) -> bool:
     return isinstance(node, Full) and node.value.value == 0
 
 
-def _loops_of(
-    nodes: tuple[Node, ...], line: _Line, sources: _Sources
-) -> tuple[tuple[int, ...], tuple[_Steps, ...]] | None:
+def _loops_of(line: _Line, sources: _Sources) -> tuple[tuple[int, ...], tuple[_Steps, ...]] | None:
     """Points of the loops over the terms of a line, outer ones first, and their steps."""
     steps = [_steps(line.terms[0], each, sources) or () for each in line.terms]
-    if not any(map(any, steps)) or min(map(min, steps)) < 0 or not _joins(line.terms[0]):
-        return None
-    taken = [sources[value.name].load for term in line.terms for value in term.values]
-    end = nodes.index(line.sums[-1])
-    begin = min((number for number, node in enumerate(nodes) if node in taken), default=end)
-    if _changed(nodes[begin:end]) & {each.view.tensor for each in taken}:
+    if not any(map(any, steps)) or min(map(min, steps)) < 0 or not _has_whole_terms(line.terms[0]):
         return None
     nest = _nest(steps)
     return None if nest is None or len(nest[0]) > _MOST_LOOPS else nest
 
 
-def _joins(product: Matmul) -> bool:
+def _has_whole_terms(product: Matmul) -> bool:
     """Whether the terms of several such products are those of one: a fixed, whole number each."""
     kind = product.values[0].type
     assert isinstance(kind, TileType)

@@ -85,19 +85,18 @@ def point_sum(loop: ir.Loop, outside: Mapping[str, ir.Load]) -> PointSum | None:
         node = inner
     if node.operands[2:] != loops[-1].carries or loops[-1].nexts != node.results:
         return None
-    found, joined = [], []
-    for operand, axis in zip(node.values[:2], (int(not node.ta), int(node.tb))):
-        load = loads.get(operand.name)
-        if load is None:
+    taken = [*zip(node.values[:2], (int(not node.ta), int(node.tb)))]
+    # A tile may be both operands, joined along one axis or along each.
+    found: dict[tuple[ir.Value, int], ir.Load] = {}
+    for operand, axis in dict.fromkeys(taken):
+        load, tile = loads.get(operand.name), _joined(operand, axis, loops)
+        if load is None or tile is None:
             return None
-        tile = _joined(operand, axis, loops)
-        if tile is None:
-            return None
-        found.append(load.replace(results=(tile,)))
-        joined.append(JoinedLoad(tuple(loops), axis))
-    operands = (*(each.result for each in found), *start)
+        found[operand, axis] = load.replace(results=(tile,))
+    joined = tuple(JoinedLoad(tuple(loops), axis) for _, axis in found)
+    operands = (*(found[each].result for each in taken), *start)
     product = node.replace(operands=operands, results=loop.results)
-    return PointSum(tuple(found), tuple(joined), product)
+    return PointSum(tuple(found.values()), joined, product)
 
 
 def _joined(value: ir.Value, axis: int, loops: Sequence[ir.Loop]) -> ir.Value | None:
@@ -111,4 +110,5 @@ def _joined(value: ir.Value, axis: int, loops: Sequence[ir.Loop]) -> ir.Value | 
         size *= loop.extent
     whole = Axis(size)
     rows, cols = (kind.rows, whole) if axis else (whole, kind.cols)
-    return ir.Value(f"{value.name}.{loops[0].index}", TileType(rows, cols, kind.format))
+    name = f"{value.name}.{loops[0].index}.{'columns' if axis else 'rows'}"
+    return ir.Value(name, TileType(rows, cols, kind.format))

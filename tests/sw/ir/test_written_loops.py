@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-import sw.language as tw
+import tilewright as tw
 from hw.arch.config import named
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
@@ -170,15 +170,49 @@ def test_a_sum_that_is_taken_twice_is_one_loop():
     assert [each.extent for each in loops] == [2]
 
 
-def test_what_is_stored_between_the_loads_of_a_line_is_not_loaded_later():
-    @tw.kernel("W[T, C, D], X[T, M, C] -> X[T, M, C], Y[M, D]")
-    def updated(W, X, Y):
-        acc = tw.load_tile(X[0]) @ tw.load_tile(W[0])
-        tw.store_tile(X[0], tw.load_tile(X[2]))
-        tw.store_tile(Y, acc + tw.load_tile(X[1]) @ tw.load_tile(W[1]))
+def test_a_tensor_that_is_updated_in_place_is_loaded_where_it_is():
+    @tw.kernel("X[M, C], W[T, C, C] -> X[M, C]")
+    def updated(X, W):
+        for i in tw.metapipe(X.shape[0]):
+            x = tw.load_tile(X[i, :])
+            acc = x @ tw.load_tile(W[0]) + x @ tw.load_tile(W[1])
+            tw.store_tile(X[i, :], tw.maximum(acc, 0.0))
 
-    program = accumulate(check(updated.trace(dtype=tw.bf16, T=4, C=8, D=5, M=10)))
+    program = accumulate(check(updated.trace(dtype=tw.bf16, T=4, C=8, M=10)))
+    assert [each.mode for each in walk(program.nodes) if isinstance(each, Loop)] == ["metapipe"]
+    x, w = np.ones((10, 8), tw.bf16.dtype), np.ones((2, 8, 8), tw.bf16.dtype)
+    assert updated.run(x, w, config="small", backend="emulator").verified
+
+
+def test_rows_by_their_numbers_are_no_matrices():
+    @tw.kernel("X[T, C], W[T, C, D] -> Y[1, D]")
+    def rows(X, W, Y):
+        acc = tw.zeros(1, W.shape[2])
+        for t in range(X.shape[0]):
+            acc += tw.load_tile(X[t]) @ tw.load_tile(W[t])
+        tw.store_tile(Y, acc)
+
+    program = accumulate(check(rows.trace(dtype=tw.bf16, T=3, C=8, D=5)))
     assert not any(isinstance(each, Loop) for each in walk(program.nodes))
+
+
+@pytest.mark.parametrize("points", [range, tw.each], ids=["range", "each"])
+@pytest.mark.parametrize("turned", [(0, 1), (1, 0), (0, 0)])
+def test_a_tile_may_be_both_operands(points, turned, seed):
+    """Joined along one axis, or along each."""
+
+    @tw.kernel("X[T, C, C] -> Y[C, C]")
+    def squares(X, Y):
+        acc = tw.zeros(X.shape[1], X.shape[1])
+        for t in points(X.shape[0]):
+            x = tw.load_tile(X[t])
+            a, b = (x.T if each else x for each in turned)
+            acc += a @ b
+        tw.store_tile(Y, acc)
+
+    x = np.random.default_rng(seed).normal(size=(3, 8, 8)).astype(tw.bf16.dtype)
+    found = squares.run(x, config="small", backend="emulator")
+    assert found.verified, found.problems
 
 
 def test_sums_that_a_loop_over_blocks_carries_go_on_as_they_are_written():
