@@ -11,7 +11,7 @@ from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import AuxiliaryUse, ElementForm, PhaseSource
 from sw.ir.format_rules import Format
 
-__all__ = ["CodedPhase", "LaneCode", "changes", "lower_halves", "mixes_halves"]
+__all__ = ["CodedPhase", "LaneCode", "changes", "lower_halves"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,12 +132,3 @@ def lower_halves(code: LaneCode, values: Collection[str]) -> LaneCode:
             phase = dataclasses.replace(phase, auxiliary_form=ElementForm.BF16_LOWER)
         phases.append(dataclasses.replace(each, phase=phase))
     return dataclasses.replace(code, phases=tuple(phases))
-
-
-def mixes_halves(code: LaneCode) -> bool:
-    """Whether it takes bf16 from whole vectors, too, which no lane program does.
-
-    One element per row that is taken again for every column is a whole vector.
-    """
-    forms = set().union(*(each.phase.takes_vectors_of for each in code.phases))
-    return forms >= {ElementForm.BF16, ElementForm.BF16_LOWER}

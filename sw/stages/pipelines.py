@@ -9,13 +9,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from hw.arch.config import ChipConfig
+from hw.arch.lanes.lane_phase import mixes_halves
 from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import int8
 from sw.array_spec import ArraySpec
 from sw.lane_codes.balanced_codes import balanced_codes
 from sw.lane_codes.joined_codes import joined_firsts
-from sw.lane_codes.lane_code import LaneCode, lower_halves, mixes_halves
+from sw.lane_codes.lane_code import LaneCode, lower_halves
 from sw.lane_codes.lane_codes import lane_codes
 from sw.lane_codes.late_statistics import sent_late
 from sw.language.program_error import ProgramError
@@ -164,7 +165,12 @@ def _other_readings(
     late = sent_late(codes[0])
     others += [Reading(region, (late, *codes[1:]))] if late else []
     others += _joined_readings([Reading(region, codes), *others])
-    return [each for each in others if not any(map(mixes_halves, each.codes))]
+    # One element per row that is taken again for every column is a whole vector of bf16.
+    return [
+        each
+        for each in others
+        if not any(mixes_halves(phase.phase for phase in code.phases) for code in each.codes)
+    ]
 
 
 def _in_blocks(

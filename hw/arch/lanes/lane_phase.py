@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import functools
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hw.arch.checks import refusal, require_bool, require_int
@@ -28,7 +28,7 @@ from hw.numeric.alu_codes import AluOperation
 from hw.numeric.division import ceil_div
 from hw.numeric.function_codes import SpecialFunction
 
-__all__ = ["LanePhase"]
+__all__ = ["LanePhase", "mixes_halves"]
 
 _INT8 = (ElementForm.INT8, ElementForm.INT8_TO_FP32)
 _UNCONSTANT = (Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS)
@@ -253,6 +253,12 @@ class LanePhase:
             alu_operands=tuple(_coded(Operand, fields, f"alu_{name}") for name in "abcd"),
             statistic=int(fields["statistic"]),
         )
+
+
+def mixes_halves(phases: Iterable[LanePhase]) -> bool:
+    """Whether phases take bf16 both from whole vectors and from lower halves of them."""
+    forms = {form for each in phases for form in each.takes_vectors_of}
+    return forms >= {ElementForm.BF16, ElementForm.BF16_LOWER}
 
 
 #: Fields of a phase that hold a code of an enumeration.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hw.arch.checks import refusal, require_int
 from hw.arch.lanes.joined_phases import JoinedPhases, joined_phases
 from hw.arch.lanes.lane_function import LaneFunction
-from hw.arch.lanes.lane_phase import LanePhase
+from hw.arch.lanes.lane_phase import LanePhase, mixes_halves
 from hw.arch.lanes.phase_word import (
     CONSTANTS,
     PHASES,
@@ -86,8 +86,7 @@ class LaneProgram:
         object.__setattr__(self, "constants", (*self.constants, *rest))
         if all(each.source is PhaseSource.STATISTICS for each in self.joined):
             raise refusal("Source of one phase", "be a stream", PhaseSource.STATISTICS.name)
-        forms = set().union(*(each.takes_vectors_of for each in self.phases))
-        if forms >= {ElementForm.BF16, ElementForm.BF16_LOWER}:
+        if mixes_halves(self.phases):
             rule = "be BF16_LOWER in all phases of a program or in none"
             raise refusal("Form of vectors of bf16", rule, ElementForm.BF16.name)
         changed: set[int] = set()

@@ -25,7 +25,7 @@ __all__ = ["with_wide_statistics"]
 #: Whole numbers up to this one are exact in fp32.
 _EXACT = 1 << 24
 #: The greatest magnitude of a result by those of the operands.
-_LEAST: dict[str, Callable[[Sequence[int]], int]] = {
+_GREATEST: dict[str, Callable[[Sequence[int]], int]] = {
     "add": sum,
     "sub": sum,
     "mul": math.prod,
@@ -95,7 +95,7 @@ def _most(node: ir.Node, wide: Mapping[str, _Whole]) -> int | None:
     """The greatest magnitude of a node's whole numbers, if floats hold all of them; else None."""
     if not isinstance(node, ir.Map | ir.Reduce) or _format(node.result) not in (int8, int32):
         return None
-    operands = node.operands[node.kind == "map" and node.op == "where" :]
+    operands = node.operands[1:] if node.op == "where" else node.operands
     sizes = []
     for each in operands:
         if isinstance(each, ir.Constant):
@@ -111,8 +111,8 @@ def _most(node: ir.Node, wide: Mapping[str, _Whole]) -> int | None:
         if node.op not in ("sum", "max", "min") or not isinstance(count, int):
             return None
         most = count * sizes[0]
-    elif node.op in _LEAST:
-        most = _LEAST[node.op](sizes)
+    elif node.op in _GREATEST:
+        most = _GREATEST[node.op](sizes)
     else:
         return None
     return most if most <= _EXACT else None
