@@ -202,21 +202,26 @@ def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) ->
 def _distances(one: _Access, other: _Access, repeat: int) -> range:
     """Iterations of one less those of the other at which both reach the same bytes.
 
-    With different strides it is every distance, unless they never meet in any two iterations. Of
-    one iteration the bytes are compared, of more the ranges.
+    With different strides it is every distance, unless they never meet in any two iterations. With
+    one stride the bytes are compared, if they are few, else the ranges.
     """
-    if repeat == 1 and one.runs is not None and other.runs is not None:
-        return range(int(runs_meet(one.runs, other.runs)))
     everything = range(1 - repeat, repeat)
     step = one.stride
+    if repeat == 1 and one.runs is not None and other.runs is not None:
+        return range(int(runs_meet(one.runs, other.runs)))
     if step != other.stride or not step:
         (a, b), (c, d) = one.swept(repeat), other.swept(repeat)
         return everything if a < d and c < b else range(0)
     # At distance n, one lies n steps further, and must end behind other.low, begin before its high.
-    low, high = other.low - one.high, other.high - one.low
+    low, high, size = other.low - one.high, other.high - one.low, abs(step)
     if step < 0:
-        low, high, step = -high, -low, -step
-    return range(max(low // step + 1, 1 - repeat), min(ceil_div(high, step), repeat))
+        low, high = -high, -low
+    near = range(max(low // size + 1, 1 - repeat), min(ceil_div(high, size), repeat))
+    if one.runs is None or other.runs is None or len(near) * len(one.runs[0]) > _MOST_RUNS:
+        return near
+    first, last = one.runs
+    met = [n for n in near if runs_meet((first + n * step, last + n * step), other.runs)]
+    return range(met[0], met[-1] + 1) if met else range(0)
 
 
 def _is_ordered(
@@ -290,8 +295,9 @@ def memory_faults(
     them. In a launch of one iteration, it may read what a store overwrites if all that is stored
     depends on all that is read, or each vector on those that are read from its bytes. Otherwise
     loads and stores, and two stores of different iterations, must not meet. Addresses are compared
-    by the range of each program of a stream, in a launch of one iteration byte by byte. A program
-    that `prove` accepts for this number of iterations is assumed.
+    byte by byte, by the range of each program of a stream where these differ in their strides or
+    have too many runs of bytes. A program that `prove` accepts for this number of iterations is
+    assumed.
 
     Parameters
     ----------

@@ -82,6 +82,30 @@ def test_iterations_that_meet_are_those_whose_ranges_do(count, seed):
             assert ("wait for a token" in found[0]) == (min(meets) >= 0)
 
 
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_rows_between_others_meet_where_bytes_do(count, seed):
+    """Rows of two accesses with one stride, against sets of bytes."""
+    rng = random.Random(seed)
+
+    def access(stride):
+        start, pitch, size = rng.randrange(100), rng.randint(1, 40), rng.randint(1, 12)
+        first = np.array([start + row * pitch for row in range(rng.randint(1, 5))])
+        runs = first, first + size
+        where = {byte for begin in first for byte in range(begin, begin + size)}
+        return memory_order._Access("", None, min(where), max(where) + 1, stride, runs), where
+
+    for _ in range(count):
+        stride, repeat = rng.choice((-1, 1)) * rng.randint(1, 50), rng.randint(1, 6)
+        (one, first), (other, second) = access(stride), access(stride)
+        met = [
+            distance
+            for distance in range(1 - repeat, repeat)
+            if {each + distance * stride for each in first} & second
+        ]
+        found = memory_order._distances(one, other, repeat)
+        assert found == (range(met[0], met[-1] + 1) if met else range(0))
+
+
 def test_other_strides_must_never_meet():
     x = Argument(1 << 16, 256)
     assert faults(x, Argument((1 << 16) + 8 * 256, 512), 8) == ()
