@@ -13,7 +13,14 @@ from sw.fabric.merges import MERGED, MOST_COLLECTED
 from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan, spread
 
-__all__ = ["Collector", "column_parts", "result_writers", "store_streams", "writer_choices"]
+__all__ = [
+    "Collector",
+    "column_parts",
+    "result_writers",
+    "stored_columns",
+    "store_streams",
+    "writer_choices",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +75,12 @@ class Collector:
             for across in range(column, column + columns * self.step, self.step)
             for row in range(group, group + groups)
         )
+
+
+def stored_columns(plan: Plan, columns: int) -> int:
+    """Columns of memory per box of C that a result writer of so many PCU columns stores."""
+    parts = plan.col_par // columns
+    return plan.box_columns(plan.product.out) if parts == 1 else plan.c_columns // parts
 
 
 def result_writers(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:

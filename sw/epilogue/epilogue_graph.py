@@ -274,7 +274,7 @@ class EpilogueGraph:
         ]
         if side.value in self.epilogue.vectors:
             loops = [BoxLoop(plan.row_blocks), *across]
-            tensor = self._vector_boxes(source.tensor, plan.held_columns(form))
+            tensor = *self._vector_boxes(source.tensor, plan.held_columns(form)), tuple(loops)
             takers = len(side.holds)
         elif side.value in self.epilogue.columns:
             loops = [
@@ -282,7 +282,7 @@ class EpilogueGraph:
                 self.memory.loop(len(side.holds), 1, plan.rows),
             ]
             columns = 1 if plan.product.turned else plan.config.width_bits // form.bits
-            tensor = self.memory.boxes(source.tensor, (columns, plan.rows))
+            tensor = self.memory.boxes(source.tensor, (columns, plan.rows), loops)
             takers = 1
         else:
             rows, (column, columns) = plan.rows // self.fit.pieces, side.columns
@@ -295,11 +295,11 @@ class EpilogueGraph:
             ]
             box = self._stored(form, columns), rows
             start = side.group * plan.rows, column * width
-            tensor = self.memory.boxes(source.tensor, box, *start)
+            tensor = self.memory.boxes(source.tensor, box, loops, *start)
             takers = 1
         name, stream = f"{side.holds[0]}_load", side.operand ^ side.agcu & 1
         port = 0 if plan.one_operand else side.operand
-        self.stages[name] = Load(side.agcu, stream, *tensor, tuple(loops), port, takers=takers)
+        self.stages[name] = Load(side.agcu, stream, *tensor, port, takers=takers)
         self._join(name, [Socket(name)], [Socket(each) for each in side.holds])
 
     def _vector_boxes(self, tensor: str, held: int) -> tuple[Descriptor, int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop
 from sw.array_spec import ArraySpec
 from sw.passes.plan import Plan
+from sw.stages.segmented_boxes import in_segments
 from sw.stages.stage_graph import boxes_of
 
 __all__ = ["ResultBoxes"]
@@ -28,12 +30,24 @@ class ResultBoxes:
     arrays: tuple[ArraySpec, ...]
 
     def boxes(
-        self, name: str, box: tuple[int, int], row: int = 0, column: int = 0
-    ) -> tuple[Descriptor, int]:
-        """Descriptor and argument of boxes of columns × rows of a tensor, from a place on."""
+        self,
+        name: str,
+        box: tuple[int, int],
+        loops: Sequence[BoxLoop],
+        row: int = 0,
+        column: int = 0,
+    ) -> tuple[Descriptor, int, tuple[BoxLoop, ...]]:
+        """Boxes of columns × rows of a tensor, from a place on, and the loops over them.
+
+        They are a descriptor, an argument and the loops, which are of memory.
+        """
         if self.plan.product.turned:
             box, row, column = box[::-1], column, row
-        return boxes_of(self.arrays, name, box, row, column)
+        boxes = boxes_of(self.arrays, name, box, row, column)
+        segments = self.arrays[boxes[1]].segments
+        first = column if segments and segments.axis else row
+        boxes, found = in_segments(self.arrays, boxes, loops, first)
+        return *boxes, tuple(found)
 
     def loop(self, count: int, dimension: int, step: int) -> BoxLoop:
         """Loop over boxes along columns (0) or rows (1)."""

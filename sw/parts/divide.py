@@ -25,7 +25,7 @@ from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import divisible, out_of_place
 from sw.parts.part import Argument, Division, Part, PartLaunch
-from sw.parts.peel import peeled_parts
+from sw.parts.points.peel import peeled_parts
 from sw.parts.sections import Section, is_repeated, sections
 from sw.parts.slices import stores
 from sw.parts.statistic_cuts import statistic_cuts
@@ -81,7 +81,8 @@ def divide(
         parted = narrow_cuts(program) or statistic_cuts(program) or vector_casts(program)
         if not divisible(program) or not parted:
             return whole
-        found = DivisionSearch(program, serves, held, estimates, numbers=True).run(program)
+        search = DivisionSearch(program, serves, held, estimates, numbers=True, whole=True)
+        found = search.run(program)
         return found if found is not None and estimates.faster(found, whole) else whole
     if refusal.kind in _DIVIDED and divisible(program):
         _require_few_stores(program)

@@ -21,9 +21,10 @@ from sw.parts.forms.cast_vectors import vector_casts
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import ready
 from sw.parts.part import Division, Part
-from sw.parts.peel import peeled_parts
+from sw.parts.points.peel import peeled_parts
 from sw.parts.slices import Cut, cuts, reload, slice_of, stores
 from sw.parts.statistic_cuts import statistic_cuts
+from sw.parts.step import Step
 
 __all__ = ["DivisionSearch", "Estimates", "Serves"]
 
@@ -33,7 +34,7 @@ Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
 
 @dataclasses.dataclass(frozen=True)
 class Estimates:
-    """Answers of the cost model that the search needs; both are no by default.
+    """Answers of the cost model that the search needs; all are no by default.
 
     Parameters
     ----------
@@ -41,10 +42,14 @@ class Estimates:
         Whether a first division takes fewer cycles than a second.
     loads_again : callable
         Whether a part loads elements of a matrix more than once.
+    few_rows : callable
+        Whether a part with statistics has so few rows that what is made of these may be faster by
+        itself.
     """
 
     faster: Callable[[Division, Division], bool] = lambda found, whole: False
     loads_again: Callable[[Part], bool] = lambda part: False
+    few_rows: Callable[[Part], bool] = lambda part: False
 
 
 #: Most programs without a division that are met before a program is refused.
@@ -53,25 +58,6 @@ _MOST_DEAD = 16
 _SHARED, _FEW, _DEPTH = 2, 64, 3
 #: Nodes of element math.
 _ELEMENT_MATH = ir.Loop | ir.Load | ir.Store | ir.Map | ir.Cast | ir.Full | ir.Buffer
-
-
-@dataclasses.dataclass(frozen=True)
-class _Step:
-    """Parts that compute the first values or stores of a program, and the remaining program.
-
-    Parameters
-    ----------
-    parts : tuple of Part
-        One part, or one for each piece of a joined tile.
-    cuts : tuple of Cut
-        Values that these parts store in memory and the remaining program loads.
-    rest : Program
-        The remaining program.
-    """
-
-    parts: tuple[Part, ...]
-    cuts: tuple[Cut, ...]
-    rest: Program
 
 
 class DivisionSearch:
@@ -84,6 +70,8 @@ class DivisionSearch:
         As of `sw.parts.divide.divide`.
     numbers : bool
         Whether numbers of rows or columns may pass through memory.
+    whole : bool
+        Whether one image serves the program.
     """
 
     def __init__(
@@ -94,15 +82,16 @@ class DivisionSearch:
         estimates: Estimates,
         *,
         numbers: bool,
+        whole: bool = False,
     ) -> None:
         self._serves, self._faster = serves, estimates.faster
-        self._loads_again = estimates.loads_again
-        self._numbers_may_pass = numbers
+        self._loads_again, self._few_rows = estimates.loads_again, estimates.few_rows
+        self._numbers_may_pass, self._whole = numbers, whole
         self._held = held
         self._names = frozenset(each.name for each in program.tensors)
         self._parts: dict[Program, tuple[Part, ...]] = {}
         self._answers: dict[object, bool] = {}
-        self._found: dict[Program, tuple[_Step, ...]] = {}
+        self._found: dict[Program, tuple[Step, ...]] = {}
         self._dead: set[Program] = set()
         #: Slices with an answer from which on no shared value is tried.
         self._most_answers = 0
@@ -123,7 +112,7 @@ class DivisionSearch:
         between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
         return Division(_parts(steps), between)
 
-    def _search(self, program: Program) -> tuple[_Step, ...] | None:
+    def _search(self, program: Program) -> tuple[Step, ...] | None:
         if not program.nodes:
             return ()
         if program in self._found:
@@ -140,13 +129,13 @@ class DivisionSearch:
         return None
 
     def _with_shared(
-        self, program: Program, steps: tuple[_Step, ...], depth: int
-    ) -> tuple[_Step, ...]:
+        self, program: Program, steps: tuple[Step, ...], depth: int
+    ) -> tuple[Step, ...]:
         """The steps, or faster ones that store values which several of them compute.
 
         The steps behind such a value are those without others, or so many levels deep with them.
         """
-        taken: list[_Step] = []
+        taken: list[Step] = []
         while steps:
             for cut in self._shared(program, steps[0]):
                 if len(self._answers) >= self._most_answers:
@@ -163,12 +152,13 @@ class DivisionSearch:
             program, steps = first.rest, tuple(behind)
         return tuple(taken)
 
-    def _apart(self, program: Program, step: _Step) -> tuple[_Step, ...]:
+    def _apart(self, program: Program, step: Step) -> tuple[Step, ...]:
         """A step, or one of the statistics that it needs and one of what is made of them.
 
-        A part that loads its matrix once stays whole.
+        A part that loads its matrix once stays whole, but for few rows of a kernel in parts.
         """
-        if not any(map(self._loads_again, step.parts)):
+        few = not self._whole and any(map(self._few_rows, step.parts))
+        if not few and not any(map(self._loads_again, step.parts)):
             return (step,)
         own = slice_of(program, self._stored(program, step), step.cuts)
         statistics = [
@@ -185,26 +175,26 @@ class DivisionSearch:
         stored = [each for each in stores(first.rest.nodes) if each not in later]
         parts = self._parts_of(slice_of(first.rest, stored, behind))
         rest = reload(slice_of(first.rest, later), behind)
-        steps = (first, _Step(parts, tuple(behind), rest))
+        steps = (first, Step(parts, tuple(behind), rest))
         return steps if parts and self._is_faster(steps, (step,)) else (step,)
 
     @staticmethod
-    def _stored(program: Program, step: _Step) -> list[ir.Store]:
+    def _stored(program: Program, step: Step) -> list[ir.Store]:
         """The stores of a program that a step has."""
         later = tuple(stores(step.rest.nodes))
         return [each for each in stores(program.nodes) if each not in later]
 
-    def _is_faster(self, steps: tuple[_Step, ...], than: tuple[_Step, ...]) -> bool:
+    def _is_faster(self, steps: tuple[Step, ...], than: tuple[Step, ...]) -> bool:
         return self._faster(Division(_parts(steps)), Division(_parts(than)))
 
-    def _shared(self, program: Program, step: _Step) -> Iterator[Cut]:
+    def _shared(self, program: Program, step: Step) -> Iterator[Cut]:
         """The last values that a step computes and what remains computes again."""
         behind = {each.value.name for each in cuts(step.rest, self._names)} - self._held
         own = slice_of(program, self._stored(program, step), step.cuts)
         shared = [each for each in cuts(own, self._names) if each.value.name in behind]
         return (cut for cut in largest(program, shared) if computes(slice_of(program, (), [cut])))
 
-    def _steps(self, program: Program) -> Iterator[_Step]:
+    def _steps(self, program: Program) -> Iterator[Step]:
         """Parts that may come first, best first."""
         step = self._stores(program)
         if step is not None:
@@ -242,7 +232,8 @@ class DivisionSearch:
         for each in filter(self._served, peeled_parts(program)):
             if found is None or self._faster(Division((each,)), Division((found,))):
                 found = each
-            if not any(array.segments for array in each.arrays):
+            places = (array.segments for array in each.arrays)
+            if all(segments is None or segments.axis for segments in places):
                 break
         return found
 
@@ -255,7 +246,7 @@ class DivisionSearch:
                 self.misformed = self.misformed or refusal
         return self._answers[key]
 
-    def _stores(self, program: Program) -> _Step | None:
+    def _stores(self, program: Program) -> Step | None:
         """As many stores as one image serves, from the first on."""
         every = tuple(stores(program.nodes))
         taken: list[ir.Store] = []
@@ -266,10 +257,10 @@ class DivisionSearch:
             rest = slice_of(program, [each for each in every if each not in kept])
             parts = self._parts_of(own) if ready(program, own, rest) else ()
             if len(parts) == 1 or (parts and found is None):
-                taken, found = kept, _Step(parts, (), rest)
+                taken, found = kept, Step(parts, (), rest)
         return found
 
-    def _narrow(self, program: Program, step: _Step) -> Iterator[_Step]:
+    def _narrow(self, program: Program, step: Step) -> Iterator[Step]:
         """Element math of rows or columns alone that the step's part would repeat."""
         found = narrow_cuts(step.parts[0].program) if len(step.parts) == 1 else []
         # The part may be one iteration of loops over points.
@@ -285,8 +276,8 @@ class DivisionSearch:
         yield from filter(None, (self._with_casts(program, taken, own, step), own))
 
     def _with_casts(
-        self, program: Program, taken: Sequence[Cut], own: _Step | None, step: _Step
-    ) -> _Step | None:
+        self, program: Program, taken: Sequence[Cut], own: Step | None, step: Step
+    ) -> Step | None:
         """A step that stores casts of vectors, too, if it and what is behind it are faster."""
         casts = [each for each in vector_casts(program, self._names) if self._remains(own, each)]
         if not casts or (found := self._step(program, [*taken, *casts])) is None:
@@ -296,13 +287,13 @@ class DivisionSearch:
             return None
         return found if self._is_faster((found, *behind), (own or step, *others)) else None
 
-    def _remains(self, step: _Step | None, cut: Cut) -> bool:
+    def _remains(self, step: Step | None, cut: Cut) -> bool:
         """Whether the program behind a step still computes a value."""
         return step is None or any(
             each.value.name == cut.value.name for each in cuts(step.rest, self._names)
         )
 
-    def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:
+    def _cuts(self, program: Program, store: ir.Store) -> Iterator[Step]:
         """Cuts of values that a store needs."""
         focus = slice_of(program, [store])
         choices = []
@@ -387,14 +378,14 @@ class DivisionSearch:
         both = all(other.node in walk(each.nodes) for each in (own, rest))
         return both and self._step(program, [*taken, other]) is not None
 
-    def _step(self, program: Program, taken: Sequence[Cut]) -> _Step | None:
+    def _step(self, program: Program, taken: Sequence[Cut]) -> Step | None:
         """The parts that store some values, or None if they are not served."""
         own, rest = slice_of(program, (), taken), reload(program, taken)
         if not ready(program, own, rest):
             return None
         parts = self._parts_of(own)
-        return _Step(parts, tuple(taken), rest) if parts else None
+        return Step(parts, tuple(taken), rest) if parts else None
 
 
-def _parts(steps: Sequence[_Step]) -> tuple[Part, ...]:
+def _parts(steps: Sequence[Step]) -> tuple[Part, ...]:
     return tuple(part for step in steps for part in step.parts)

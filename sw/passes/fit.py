@@ -12,6 +12,7 @@ from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack, require_room
 from sw.passes.plan import Plan
 from sw.search.operand_agcus import a_parts_of, a_shares, b_shares, operand_agcus
+from sw.search.segmented_lines import require_in_segments
 
 __all__ = [
     "Fit",
@@ -268,6 +269,7 @@ def _try(
     shares, b_agcus = operand_agcus(plan, b_parts, a_parts, a_agcus)
     # Most plans with a long chain are refused here.
     require_epilogue(plan, collectors, parts)
+    require_in_segments(plan, shares, collectors, parts)
     buffers = needed_buffers(plan, named, collectors, b_parts, a_parts, parts)
     sides = side_loads(plan, collectors, {each for each, _, _ in shares}, set(b_agcus))
     buffers += side_buffers(plan, collectors, parts)

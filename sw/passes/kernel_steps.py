@@ -23,7 +23,7 @@ from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
-from sw.search.held_up import CLEAR, compared, loads_again
+from sw.search.held_up import CLEAR, compared, few_rows, loads_again
 from sw.search.point_groups import grouped_points
 from sw.softmax.online import is_exact, missed_softmaxes, online
 from sw.softmax.row_softmax import missed_row_softmaxes
@@ -83,8 +83,11 @@ def _divide(c: Compilation) -> None:
     def again(part: Part) -> bool:
         return loads_again(part, c.config)
 
+    def few(part: Part) -> bool:
+        return few_rows(part, c.config)
+
     try:
-        c.division = divide(c.lean, serves, c.held, Estimates(faster, again))
+        c.division = divide(c.lean, serves, c.held, Estimates(faster, again, few))
     except BadInputError as error:
         raise (_of_held(error, c.summed) if c.held else error) from error
     if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):

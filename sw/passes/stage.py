@@ -67,6 +67,8 @@ class Product:
         The same behind the product of the transposes, if lanes compute it there.
     segments : int
         Segments of the sum that do not follow one another in memory (`sw.array_spec.Segments`).
+    digits : (tuple of tuple of int, tuple of tuple of int)
+        `sw.stages.segmented_boxes.digits_of` each tensor whose rows, or columns, lie in segments.
     """
 
     kernel: str
@@ -95,6 +97,7 @@ class Product:
     epilogue: Epilogue | None = None
     turned_epilogue: Epilogue | None = None
     segments: int = 1
+    digits: tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]] = ((), ())
 
     @property
     def adjacent(self) -> int:
@@ -123,13 +126,13 @@ class Product:
             turned=True,
             epilogue=self.turned_epilogue,
             turned_epilogue=None,
+            digits=self.digits[::-1],
         )
 
     @property
     def text(self) -> str:
         """The product of the tensors as text."""
-        a, b = self.a + ".T" * (not self.a_along_k), self.b + ".T" * self.b_along_k
-        return f"{self.c} = {a} @ {b}"
+        return f"{self.c} = {self.a}{'.T' * (not self.a_along_k)} @ {self.b}{'.T' * self.b_along_k}"
 
     @functools.cached_property
     def narrowest(self) -> int:

@@ -27,6 +27,7 @@ class _Alone:
     config: ChipConfig
     formats: tuple[Format, ...]
     sizes: tuple[int, ...]
+    digits: tuple[tuple[tuple[int, ...], ...], ...]
     product: Product = dataclasses.field(compare=False)
 
 
@@ -42,7 +43,8 @@ def product_alone(product: Product, config: ChipConfig, out: Format) -> int | No
     """
     bare = dataclasses.replace(product, out=out, epilogue=None, turned_epilogue=None)
     sizes = (bare.m, bare.n, bare.k, bare.segments, bare.a_along_k, bare.b_along_k)
-    return _estimated(_Alone(config, (bare.fmt, bare.b_fmt, bare.out), sizes, bare))
+    formats, digits = (bare.fmt, bare.b_fmt, bare.out), bare.digits
+    return _estimated(_Alone(config, formats, sizes, digits, bare))
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)

@@ -17,6 +17,7 @@ from sw.fabric.merges import MOST_COLLECTED
 from sw.passes.plan import MOST_BLOCKS, Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
+from sw.search.segmented_lines import divides_segments
 
 __all__ = ["no_plan", "plans_of", "require_grid"]
 
@@ -50,7 +51,9 @@ def _paired(product: Product, config: ChipConfig, col_par: int) -> bool:
     """Whether two passes at once are whole vectors, but one of them is not."""
     width, result = col_par * config.grid_columns, config.width_bits // product.out.bits
     lanes = max(config.width_bits // product.fmt.bits, result)
-    if product.turned or product.epilogue is not None or product.segments > 1:
+    if product.turned or product.epilogue is not None:
+        return False
+    if product.segments > 1 or product.digits[1]:
         return False
     if width < lanes or not width % lanes or 2 * width % lanes or 2 * width > MAX_BOX:
         return False
@@ -201,13 +204,40 @@ def _shapes(
     """Row groups, their rows and blocks of rows; passes, halves and blocks of columns."""
     row_par, col_par = grid
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
-    row_tile = min(constraints.row_tile or product.m, product.m)
     column_tile = min(constraints.column_tile or MAX_BOX, product.n)
-    least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
+    if product.digits[1]:
+        column_tile = min(column_tile, *(sizes[0] for sizes in product.digits[1]))
     shapes = set()
-    for count in _block_counts(least_blocks):
+    for rows in _rows(row_par, product, config, constraints, most_rows):
+        groups = min(row_par, ceil_div(product.m, rows))
+        shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
+    if _paired(product, config, col_par):
+        across = [(2, 1, ceil_div(product.n, _stride(product, config, col_par)))]
+    else:
+        within = constraints.column_tile is not None and column_tile < product.n
+        across = [
+            each
+            for each in _columns(config, col_par, column_tile, product, within=within)
+            if divides_segments(product.digits[1], each[0] * _stride(product, config, col_par))
+        ]
+    yield from itertools.product(sorted(shapes), across)
+
+
+def _rows(
+    row_par: int, product: Product, config: ChipConfig, constraints: Constraints, most: int
+) -> Iterator[int]:
+    """Rows per row group to try, at most so many."""
+    row_tile = min(constraints.row_tile or product.m, product.m)
+    least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most))
+    segments = {sizes[0] for sizes in product.digits[0]}
+    least_rows = min(fewest_rows(config), 16, *segments)
+    unit, counts = _row_unit(product, config, row_par), {*_block_counts(least_blocks)}
+    # Of rows in segments, those of a group are an even part of one.
+    for size in segments:
+        parts = (rows for rows in range(1, size + 1) if size % rows == 0)
+        counts |= {ceil_div(product.m, row_par * rows) for rows in parts}
+    for count in sorted(each for each in counts if each >= least_blocks):
         rows = ceil_div(product.m, row_par * count)
-        unit = _row_unit(product, config)
         if unit > 1:
             rows = ceil_div(rows, unit) * unit
             if product.turned and constraints.row_tile and row_par * rows > max(row_tile, unit):
@@ -216,17 +246,9 @@ def _shapes(
             rows += rows & 1
         if product.epilogue is not None:
             rows = ceil_div(rows, product.epilogue.rows) * product.epilogue.rows
-        least_rows = min(fewest_rows(config), 16)
-        if rows > most_rows or (count > least_blocks and rows < least_rows):
-            continue
-        groups = min(row_par, ceil_div(product.m, rows))
-        shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
-    if _paired(product, config, col_par):
-        across = [(2, 1, ceil_div(product.n, _stride(product, config, col_par)))]
-    else:
-        within = constraints.column_tile is not None and column_tile < product.n
-        across = _columns(config, col_par, column_tile, product, within=within)
-    yield from itertools.product(sorted(shapes), across)
+        few = count > least_blocks and rows < least_rows
+        if rows <= most and not few and divides_segments(product.digits[0], rows):
+            yield rows
 
 
 def _grouped(plan: Plan) -> Plan | None:
@@ -252,6 +274,8 @@ def _grouped(plan: Plan) -> Plan | None:
             return None
         if not product.b_along_k and plan.pass_columns > plan.lanes and not paired:
             return None
+    if product.digits[1] and (spare or found.b_split or found.c_split):
+        return None
     return found if plan.passes * rows <= config.pcu.accumulator_rows else None
 
 
@@ -261,13 +285,15 @@ def _block_counts(least: int) -> list[int]:
     return sorted({*multiples, least + 1, least + 2})
 
 
-def _row_unit(product: Product, config: ChipConfig) -> int:
+def _row_unit(product: Product, config: ChipConfig, row_par: int = 1) -> int:
     """Rows of which a group has a multiple: whole vectors, where they lie along rows in memory."""
     bits = (product.fmt.bits,) * (not product.a_along_k) + (product.narrowest,) * product.turned
     if not bits:
         return 1
-    # Several AGCUs begin at rows of their own, which is an aligned address.
-    aligned = 8 * BASE_ALIGNMENT if config.agcu.count > 1 else 0
+    # Several AGCUs and result writers begin at rows of their own, which is an aligned address.
+    writers = store_streams(config) if product.turned else 1
+    several = config.agcu.count > 1 or min(row_par, writers) > 1
+    aligned = 8 * BASE_ALIGNMENT if several else 0
     return max(config.width_bits, aligned) // min(bits)
 
 

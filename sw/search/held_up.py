@@ -18,7 +18,7 @@ from sw.stages.region import Part as Elements
 from sw.stages.region import Region
 from sw.stages.stage_graph import Load
 
-__all__ = ["CLEAR", "compared", "cycles_apart", "held_up", "loads_again"]
+__all__ = ["CLEAR", "compared", "cycles_apart", "few_rows", "held_up", "loads_again"]
 
 #: Ratio of cycles from which on a comparison is clear: what a plan that is run with a clock may
 #: gain is then not worth the compilation of both forms.
@@ -134,6 +134,19 @@ def loads_again(part: Part, config: ChipConfig) -> bool:
         if part.arrays[load.argument].name in matrices
         for loop in load.loops
     )
+
+
+def few_rows(part: Part, config: ChipConfig) -> bool:
+    """Whether rows with statistics leave PCUs idle, and are long beside the start of a launch.
+
+    What is made of the statistics may be faster by itself, in blocks that take all PCUs.
+    """
+    work = recognised(part.program, part.arrays, config)
+    if not isinstance(work, Region) or not work.reduces or not config.pcu.lanes:
+        return False
+    group = config.width_bits // 16
+    cycles = work.columns * max(1, config.grid_columns // config.pcu.lanes)
+    return work.rows <= group * (config.pcu_count - 1) and cycles > START
 
 
 def _launch_cycles(once: float, repeat: int) -> float:

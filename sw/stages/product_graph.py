@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.words.pmu_word import Level
 from sw.array_spec import ArraySpec
-from sw.epilogue.collector import Collector
+from sw.epilogue.collector import Collector, stored_columns
 from sw.epilogue.epilogue_graph import EpilogueGraph
 from sw.epilogue.result_boxes import ResultBoxes
 from sw.epilogue.result_walks import ResultWalks
@@ -27,6 +28,7 @@ from sw.stages.operand_walks import (
     vector_loops,
     written_part,
 )
+from sw.stages.segmented_boxes import in_segments
 from sw.stages.stage_graph import (
     Hold,
     Load,
@@ -37,6 +39,7 @@ from sw.stages.stage_graph import (
     Store,
     Stream,
     Walk,
+    boxes_of,
     segmented_boxes,
 )
 from sw.stages.walk_loops import loop
@@ -200,24 +203,38 @@ class _Builder:
             loops.append(BoxLoop(plan.panel_reads))
         line = first * plan.rows
         parts = self.fit.a_parts
-        tensor, number, segments = self._part(plan.product.a, slot, part, parts, line)
-        loops += [*segments, _terms(slot, plan.a_slabs // plan.product.segments)]
-        loops.append(_lines(slot, groups, plan.rows))
-        self.stages[f"a_load{agcu}"] = Load(
-            agcu, _stream(agcu, 0), tensor, number, tuple(loops), _A_PORT
+        within = (
+            _terms(slot, plan.a_slabs // plan.product.segments),
+            _lines(slot, groups, plan.rows),
         )
+        boxes = self._part(plan.product.a, slot, (part, parts, line), loops, within)
+        self.stages[f"a_load{agcu}"] = Load(agcu, _stream(agcu, 0), *boxes, _A_PORT)
 
     def _part(
-        self, name: str, slot: OperandSlot, part: int, parts: int, line: int = 0
+        self,
+        name: str,
+        slot: OperandSlot,
+        place: tuple[int, int, int],
+        around: Sequence[BoxLoop],
+        within: Sequence[BoxLoop],
     ) -> tuple[Descriptor, int, tuple[BoxLoop, ...]]:
-        """Part of an operand that one of several AGCUs loads, and loops over segments of the sum.
+        """Boxes of an operand: a descriptor, an argument and the loops over them.
 
-        It is a descriptor and an argument.
+        Known are which part it is of those that several AGCUs load, their number, the first line,
+        and the loops around and within those over segments of the sum.
         """
+        part, parts, line = place
         box, product = slot.box(parts), self.plan.product
         row, column = (line, 0) if slot.along_k else (0, line)
+        row += part * box[1]
+        if product.segments == 1:
+            boxes = boxes_of(self.arrays, name, box, row, column)
+            first = row if slot.along_k else column
+            boxes, loops = in_segments(self.arrays, boxes, (*around, *within), first)
+            return *boxes, tuple(loops)
         segments = int(slot.along_k), product.segments, product.adjacent
-        return segmented_boxes(self.arrays, name, box, segments, row + part * box[1], column)
+        tensor, number, found = segmented_boxes(self.arrays, name, box, segments, row, column)
+        return tensor, number, (*around, *found, *within)
 
     def _b(self) -> None:
         """Stages of the blocks of B: written as they lie in memory, read C columns at a time."""
@@ -278,22 +295,15 @@ class _Builder:
     def _load_b(self, agcu: int, part: int) -> None:
         plan, slot = self.plan, self.plan.b_slot
         parts = len(self.fit.b_agcus)
-        tensor, number, segments = self._part(plan.product.b, slot, part, parts)
         loops = (
             BoxLoop(1 if plan.b_kept else plan.row_blocks),
             _lines(slot, plan.col_blocks, plan.columns),
             _lines(slot, plan.halves, plan.pass_columns),
-            *segments,
-            _terms(slot, plan.b_slabs // plan.product.segments),
         )
+        terms = (_terms(slot, plan.b_slabs // plan.product.segments),)
+        boxes = self._part(plan.product.b, slot, (part, parts, 0), loops, terms)
         self.stages[f"b_load{agcu}"] = Load(
-            agcu,
-            _stream(agcu, 1),
-            tensor,
-            number,
-            loops,
-            self.b_port,
-            readers=1 + plan.b_split,
+            agcu, _stream(agcu, 1), *boxes, self.b_port, readers=1 + plan.b_split
         )
 
     def _c(self, collector: Collector) -> None:
@@ -317,8 +327,7 @@ class _Builder:
                 results = self.epilogue.results(collector, number)
             name = f"{collector.name}_results{number}"
             self._join(name, results, [Socket(collector.name, number)])
-        parts = plan.col_par // collector.columns
-        stored = plan.box_columns(out) if parts == 1 else plan.c_columns // parts
+        stored = stored_columns(plan, collector.columns)
         size = plan.block_bytes(out, collector.groups, collector.columns, pieces)
         read = walks.by_rows(stored)
         self.stages[collector.name] = Hold(size, out.bits // 8, tuple(writes), (read,))
@@ -338,20 +347,13 @@ class _Builder:
                 BoxLoop(each.base, 0, each.stride, each.slope, each.outer, each.shift)
                 for each in vector_loops(plan, stored, 1, 2)
             )
-        self.stages[store] = Store(
-            collector.agcu,
-            collector.stream,
-            *self.memory.boxes(
-                plan.product.c,
-                (stored, rows),
-                collector.first * plan.rows,
-                collector.column * plan.config.grid_columns,
-            ),
-            (
-                self.memory.loop(plan.row_blocks, 1, plan.block_rows),
-                *boxes,
-                self.memory.loop(pieces, 1, rows),
-                self.memory.loop(collector.groups, 1, plan.rows),
-            ),
+        loops = (
+            self.memory.loop(plan.row_blocks, 1, plan.block_rows),
+            *boxes,
+            self.memory.loop(pieces, 1, rows),
+            self.memory.loop(collector.groups, 1, plan.rows),
         )
+        place = collector.first * plan.rows, collector.column * plan.config.grid_columns
+        tensor = self.memory.boxes(plan.product.c, (stored, rows), loops, *place)
+        self.stages[store] = Store(collector.agcu, collector.stream, *tensor)
         self._join(store, [Socket(collector.name)], [Socket(store)])

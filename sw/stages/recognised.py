@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from sw.array_spec import ArraySpec
+from sw.array_spec import ArraySpec, Segments
 from sw.gathers.adding_pipeline import adding_pipelines
 from sw.gathers.gather_pipeline import gather_pipelines
 from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
@@ -29,6 +29,7 @@ from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.pipelines import pipelines
 from sw.stages.region import Region, region_of
+from sw.stages.segmented_boxes import digits_of
 from sw.stages.softmax.softmax_pipeline import softmax_pipelines
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 
@@ -64,16 +65,42 @@ def recognised(
             message = "Points beside one another are those of two products with a softmax"
             raise ProgramError("unserved", message, None)
         work = dataclasses.replace(work, points=points)
-    places = [each.segments for each in arrays if each.segments is not None]
-    if not places or isinstance(work, Region):
+    if isinstance(work, Region) or not any(each.segments for each in arrays):
+        return work
+    if not isinstance(work, Product):
+        matmul = next((each for each in walk(program.nodes) if isinstance(each, ir.Matmul)), None)
+        beside = "a softmax or a computed operand"
+        raise ProgramError(
+            "unserved",
+            f"A product over segments of memory is not supported by hardware yet beside {beside}",
+            matmul.span if matmul else None,
+        )
+    return _with_segments(work, arrays)
+
+
+def _with_segments(work: Product, arrays: Sequence[ArraySpec]) -> Product:
+    """A product whose sum or columns lie in segments of memory."""
+    sums = {work.a: int(work.a_along_k), work.b: int(work.b_along_k)}
+    places: list[Segments] = []
+    columns: set[tuple[int, ...]] = set()
+    for each in arrays:
+        if each.segments is None:
+            continue
+        if sums.get(each.name) == each.segments.axis:
+            places.append(each.segments)
+        elif each.name == work.a or (each.name != work.b and each.segments.axis == 0):
+            raise ProgramError(
+                "unserved", f"Rows of `{each.name}` must not lie in segments of memory", work.span
+            )
+        else:
+            columns.add(tuple(digits_of(each)))
+    if columns and places:
+        message = "Sum and columns of a product must not both lie in segments of memory"
+        raise ProgramError("unserved", message, work.span)
+    work = dataclasses.replace(work, digits=((), tuple(sorted(columns))))
+    if not places:
         return work
     segments = max(each.count for each in places)
-    matmul = next((each for each in walk(program.nodes) if isinstance(each, ir.Matmul)), None)
-    span = matmul.span if matmul else None
-    if not isinstance(work, Product):
-        beside = "a softmax or a computed operand"
-        message = f"A sum over segments of memory is not supported by hardware yet beside {beside}"
-        raise ProgramError("unserved", message, span)
     # A loop more where the segments of one operand are adjacent in the other.
     loops = max(len(each.loops) + (each.count < segments) for each in places)
     if loops > _MOST_SEGMENT_LOOPS:
@@ -81,7 +108,7 @@ def recognised(
             "unserved",
             f"A sum over points must step through memory in at most {_MOST_SEGMENT_LOOPS} loops, "
             f"not {loops}",
-            span,
+            work.span,
             value=str(loops),
         )
     work = dataclasses.replace(work, segments=segments)
@@ -92,7 +119,7 @@ def recognised(
             "unserved",
             f"`@` of {work.fmt.name} takes terms in groups of {together}: a segment of its sum in "
             f"memory has a multiple of {together}, not {work.adjacent}",
-            span,
+            work.span,
             value=str(work.adjacent),
         )
     return work

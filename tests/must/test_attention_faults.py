@@ -75,7 +75,7 @@ FAULTS = {
         "test_blocks_are_kept_or_loaded_for_each_group[small-None]",
     ),
     "keys of another group of heads are those of the first": Mutant(
-        "sw/parts/peel.py",
+        "sw/parts/points/peel.py",
         "strides[symbol] += step * factor",
         "strides[symbol] += step * factor * (tensor.name != 'K')",
         "tests/sw/softmax/test_heads.py::test_random_heads_equal_golden_on_the_emulator[small-90]",
@@ -89,7 +89,7 @@ FAULTS = {
         _GOLDEN_CACHE,
     ),
     "a token's row of the cache is one early, on the chip": Mutant(
-        "sw/parts/peel.py",
+        "sw/parts/points/peel.py",
         "offset += step * begin.constant",
         "offset += step * max(begin.constant - 1, 0)",
         "tests/sw/kernels/test_decoder_layer.py::test_the_emulator_is_golden_behind_other_keys",

@@ -18,8 +18,9 @@ from sw.ir.sizes import choose_sizes
 from sw.ir.verify import VerifyError
 from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.residual import residual
-from sw.parts import division_search, peel, slices
+from sw.parts import division_search, slices
 from sw.parts.divide import divide
+from sw.parts.points import peel
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify

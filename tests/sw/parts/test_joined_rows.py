@@ -11,8 +11,9 @@ from hw.numeric.formats import bf16
 from sim.run.api import compile_kernel
 from sw.array_spec import arrays_of
 from sw.ir.nodes import Loop
+from sw.kernels.flash_attention import attend, flash_attention
 from sw.parts.divide import divide
-from sw.parts.peel import peeled
+from sw.parts.points.peel import peeled
 from tests.sw.parts.test_division import agree, lean, served_by
 
 SIZES = {"H": 6, "G": 2, "M": 5, "N": 16}
@@ -82,6 +83,18 @@ def parts_of_columns(X, g, Y):
             tw.store_tile(Y[i, W * h : W * h + W], y * tw.load_tile(g))
 
 
+@tw.kernel("Q[G, R, M, D], K[G, S, D], V[G, S, D] -> Y[G, R, M, D]")
+def whole_queries(Q, K, V, Y, past=-1, window=0):
+    """Attention of whole tiles of queries; `past` and more keys are seen unless it is negative."""
+    (G, R, M, D), seen = Q.shape, {}
+    if past >= 0:
+        seen = {"at": tw.row_index(M) + past, "window": window}
+    for g in tw.each(G):
+        for r in tw.each(R):
+            o = attend(tw.load_tile(Q[g, r]), K[g], V[g], D**-0.5, **seen)
+            tw.store_tile(Y[g, r], o.to(tw.bf16))
+
+
 def joined(kernel):
     sizes = {dim: SIZES[dim] for dim in kernel.signature.dims}
     program = lean(kernel, **sizes)
@@ -140,3 +153,70 @@ def test_parts_of_rows_fill_the_lanes(seed):
     x, g = (draw.normal(size=each).astype(bf16.dtype) for each in ((37, 192), 64))
     found = parts_of_columns.run(x, g, config="small", backend="emulator")
     assert found.verified, found.problems
+
+
+def queries_of(draw, **sizes):
+    return [
+        draw.normal(size=[sizes[each] for each in axes]).astype(bf16.dtype)
+        for axes in ("GRMD", "GSD", "GSD")
+    ]
+
+
+@pytest.mark.parametrize("config", ["small", "large"])
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [(1, {}), (1, {"past": 255}), (1, {"past": 99}), (4, {})],
+    ids=["one", "last", "earlier", "four"],
+)
+def test_whole_queries_of_a_group_take_its_keys_once(config, rows, options):
+    """As with a loop over rows; the number of one row hides the same keys from all heads."""
+    sizes = {"M": rows, "D": 64, "S": 256}
+    one = compile_kernel(whole_queries, config, dtype=bf16, G=4, R=3, **sizes, **options)
+    whole = compile_kernel(flash_attention, config, dtype=bf16, H=12, G=4, **sizes)
+    assert len(one.images) == 1 and one.predicted_cycles <= whole.predicted_cycles
+
+
+def test_one_causal_query_is_a_row_like_others():
+    sizes = {"H": 12, "G": 4, "M": 1, "S": 256, "D": 64}
+    free, causal = (
+        compile_kernel(flash_attention, "large", dtype=bf16, **sizes, causal=each)
+        for each in (False, True)
+    )
+    assert causal.predicted_cycles <= free.predicted_cycles
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"past": 20}, {"past": 7, "window": 5}], ids=["all", "past", "window"]
+)
+def test_whole_queries_equal_golden(options, seed, draws):
+    draw = np.random.default_rng(seed)
+    for _ in range(draws(4, 20)):
+        sizes = {each: int(draw.integers(1, most)) for each, most in zip("GRM", (4, 5, 4))}
+        given = queries_of(draw, **sizes, S=int(draw.integers(24, 60)), D=int(draw.choice([8, 16])))
+        config = draw.choice(["tiny", "small", "large"])
+        found = whole_queries.run(*given, config=config, backend="emulator", **options)
+        assert found.verified, (config, sizes, found.problems)
+
+
+@tw.kernel("Q[H, M, D], K[H, S, D], V[H, S, D] -> Y[M, H, D]")
+def heads_beside(Q, K, V, Y):
+    (H, M, D), S = Q.shape, K.shape[1]
+    for h in tw.each(H):
+        at = tw.row_index(M) + (S - M)
+        o = attend(tw.load_tile(Q[h]), K[h], V[h], D**-0.5, at=at)
+        tw.store_tile(Y[:, h, :], o.to(tw.bf16))
+
+
+def test_points_that_write_parts_of_the_same_rows_are_one_launch(seed):
+    """An iteration stores between the rows of the others, but no byte of them."""
+    sizes = {"H": 5, "M": 12, "S": 40, "D": 16}
+    compiled = compile_kernel(heads_beside, "small", dtype=bf16, **sizes)
+    assert len(compiled.images) == 1
+    draw = np.random.default_rng(seed)
+    shapes = (5, 12, 16), (5, 40, 16), (5, 40, 16)
+    given = (draw.normal(size=each).astype(bf16.dtype) for each in shapes)
+    found = heads_beside.run(*given, config="small", backend="emulator")
+    assert found.verified, found.problems
+    program = lean(heads_beside, **sizes)
+    (part,) = peeled(program, {each.name: each for each in arrays_of(program)})
+    assert [each.repeat for each in part.launches] == [5]

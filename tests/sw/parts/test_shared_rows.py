@@ -12,7 +12,7 @@ from sw.array_spec import Segments, arrays_of
 from sw.ir.nodes import Loop, Reduce
 from sw.ir.rewrite import walk
 from sw.ir.types import Role
-from sw.parts.peel import peeled
+from sw.parts.points.peel import peeled
 from tests.sw.parts.test_division import lean
 
 

@@ -9,7 +9,7 @@ from hw.arch.loops import BoxLoop
 from hw.numeric.formats import bf16
 from sw.array_spec import ArraySpec, Segments
 from sw.passes.field_limits import Unfit
-from sw.stages.segmented_rows import are_in_segments, in_segments
+from sw.stages.segmented_boxes import are_in_segments, in_segments
 from sw.stages.stage_graph import boxes_of
 
 
@@ -93,7 +93,7 @@ def test_addresses_are_those_of_rows(seed):
     "size, box, loops, message",
     [
         (12, 16, [BoxLoop(1)], "multiple or a part of 12, as segments have, not 16"),
-        (32, 16, [BoxLoop(3, 1, 48)], "divide 32, the rows of a segment, evenly, not 48"),
+        (32, 16, [BoxLoop(3, 1, 48)], "divide 32, the size of a segment, evenly, not 48"),
         (32, 16, [BoxLoop(3, 1, 16)], "multiple of 2, those of a segment, not 3"),
         (32, 16, [BoxLoop(2, 1, 16), BoxLoop(2, 1, 16)], "at most 32, not 48"),
     ],

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis, size_symbol
-from sw.ir.infer import RuleError, infer
-from sw.ir.rewrite import map_operands, rebuild, walk
+from sw.ir.affine import Affine, Axis, Bound, size_symbol
+from sw.ir.infer import RuleError
+from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Entry, Tensor, TileType, View
+from sw.parts.points.whole_tiles import WholeTiles
 from sw.parts.slices import whole_block
 
-__all__ = ["cut_tensors", "joined_rows", "right_operands", "row_loop", "whole_rows_loop"]
+__all__ = [
+    "cut_tensors",
+    "joined_rows",
+    "right_operands",
+    "row_loop",
+    "whole_rows_loop",
+    "without_single_blocks",
+]
 
 #: Nodes that compute each row of a tile from the same row of others, and of whole other tiles.
 _BY_ROWS = (ir.Load, ir.Store, ir.Cast, ir.Full, ir.Map, ir.Powers, ir.Rescale, ir.Loop)
@@ -42,6 +50,29 @@ def whole_rows_loop(nodes: tuple[ir.Node, ...], points: ir.Loop, rows: int) -> i
     """
     loop = ir.Loop((), (), points.span, "metapipe", points.index, rows, None, None, (), nodes, ())
     return loop if _is_alike(loop) else None
+
+
+def without_single_blocks(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+    """The nodes with the bodies of loops over blocks of one element in their place."""
+    found: list[ir.Node] = []
+    for node in nodes:
+        if not isinstance(node, ir.Loop) or not node.blocks or node.extent != 1 or node.carries:
+            found.append(node)
+            continue
+        values = {node.index: Affine(), size_symbol(node.index): Affine((), 1)}
+
+        def change(item: Any, values: Mapping[str, Affine] = values) -> Any:
+            if not isinstance(item, Affine | Axis | Bound):
+                return item
+            item = item.substitute(values)
+            if isinstance(item, Axis):
+                size = Affine.of(item.size)
+                rests = (rest for rest in item.rests if rest != size)
+                item = Axis(item.size, tuple(rests))
+            return item
+
+        found += rebuild(node.body, change)
+    return tuple(found)
 
 
 def cut_tensors(loop: ir.Loop) -> frozenset[str]:
@@ -116,53 +147,14 @@ def _with_rows(
 ) -> tuple[tuple[ir.Node, ...], ir.Loop] | None:
     """Nodes whose loop cuts the rows of tensors of which it took whole tiles, and that loop."""
     rows = Entry(Affine.of(loop.index), whole_block(loop))
-    changed: dict[str, ir.Value] = {}
-
-    def now(operand: ir.Operand) -> ir.Operand:
-        return changed.get(operand.name, operand) if isinstance(operand, ir.Value) else operand
-
-    def is_whole(node: ir.Node) -> TypeGuard[ir.Load | ir.Store]:
-        return isinstance(node, ir.Load | ir.Store) and node.view.tensor in whole
-
-    def is_changed(node: ir.Node) -> bool:
-        return is_whole(node) or any(each.name in changed for each in node.values)
-
-    def wider(node: ir.Node) -> ir.Node:
-        if isinstance(node, ir.Loop) and not node.carries and node.until is None:
-            return node.replace(nodes=tuple(wider(each) for each in node.body))
-        if is_whole(node):
-            node = node.replace(view=View(node.view.tensor, (rows, node.view.entries[-1])))
-        elif not any(is_changed(each) for each in walk((node,))):
-            return node
-        elif not _keeps_rows(node, changed):
-            raise RuleError("operation", f"`{node.kind}` is not of each row")
-        node = map_operands(node, now)
-        results = tuple(
-            ir.Value(each.name, kind)
-            for each, kind in zip(node.results, infer(node, tensors), strict=True)
-        )
-        changed.update((each.name, each) for each in results if each not in node.results)
-        return node.replace(results=results)
-
-    before = [each for each in nodes if is_whole(each)]
+    tiles = WholeTiles(nodes, 0, loop.extent, rows, dict.fromkeys(whole, 0), tensors)
+    before = [each for each in nodes if tiles.is_whole(each)]
     try:
-        wide = loop.replace(nodes=tuple(wider(each) for each in (*before, *loop.body)))
+        wide = loop.replace(nodes=tiles.block((*before, *loop.body)))
     except RuleError:
         return None
     rest = (each for each in nodes if not any(each is other for other in before))
     return tuple(wide if each is loop else each for each in rest), wide
-
-
-def _keeps_rows(node: ir.Node, changed: Mapping[str, ir.Value]) -> bool:
-    """Whether a node computes a row of a block as it does that of a whole tile, or its only one.
-
-    Known are the tiles that have become blocks of rows.
-    """
-    if isinstance(node, ir.Matmul):
-        return not node.ta and node.values[1].name not in changed
-    if isinstance(node, ir.Reduce):
-        return node.axis == 1
-    return isinstance(node, ir.Cast | ir.Map | ir.Store)
 
 
 def _is_alike(loop: ir.Loop) -> bool:
@@ -181,7 +173,8 @@ def _by_rows(node: ir.Node, loop: ir.Loop) -> bool:
     if isinstance(node, ir.Reduce):
         return node.axis == 1 or not cut[0]
     if isinstance(node, ir.Iota):
-        return node.axis == 1 and loop.index not in node.start.symbols
+        number = node.rows.one and not node.start.terms
+        return number or (node.axis == 1 and loop.index not in node.start.symbols)
     if isinstance(node, ir.Load | ir.Store):
         return _of_rows_alone(node.view, loop)
     if isinstance(node, ir.Loop) and node.until is not None:

@@ -80,6 +80,40 @@ class PointSlice:
             spec = dataclasses.replace(spec, row_pitch=pitch)
         return dataclasses.replace(self, tensor=Tensor(self.tensor.name, kind), spec=spec)
 
+    def with_columns(self, loop: ir.Loop, axis: int) -> PointSlice | None:
+        """The slice with those of all iterations of a loop beside one another along an axis.
+
+        Parameters
+        ----------
+        loop : Loop
+        axis : int
+            0 or -1.
+
+        Returns
+        -------
+        PointSlice or None
+            None if those of a result would lie in one place, or another axis is in segments.
+        """
+        dims, spec = [*self.tensor.type.dims], self.spec
+        axis %= len(dims)
+        step = spec.steps[axis] if axis == len(dims) - 1 else spec.pitch
+        levels = [(dims[axis].size, step)]
+        if spec.segments is not None:
+            if spec.segments.axis != axis:
+                return None
+            levels = [*spec.segments.loops, (dims[axis].size // spec.segments.count, step)]
+        *outer, (_, inner) = _merged([(loop.extent, self.strides[loop.index]), *levels])
+        if inner != step or any(stride == 0 for _, stride in outer):
+            return None
+        dims[axis] = Dim(dims[axis].name, dims[axis].size * loop.extent)
+        kind = dataclasses.replace(self.tensor.type, dims=tuple(dims))
+        segments = Segments(axis, tuple(outer)) if outer else None
+        pitch = spec.pitch if len(dims) > 1 and dims[0].size > 1 else None
+        spec = dataclasses.replace(spec, shape=kind.shape, row_pitch=None, segments=segments)
+        if pitch is not None and pitch != spec.pitch:
+            spec = dataclasses.replace(spec, row_pitch=pitch)
+        return dataclasses.replace(self, tensor=Tensor(self.tensor.name, kind), spec=spec)
+
 
 def _merged(levels: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Loops over rows, counts and bytes, with those joined of which the inner one goes on."""

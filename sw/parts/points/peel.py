@@ -21,16 +21,18 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
-from sw.parts.joined_rows import (
+from sw.parts.part import Argument, Part, PartLaunch
+from sw.parts.points.joined_columns import column_axes, joined_columns
+from sw.parts.points.joined_rows import (
     cut_tensors,
     joined_rows,
     right_operands,
     row_loop,
     whole_rows_loop,
+    without_single_blocks,
 )
-from sw.parts.part import Argument, Part, PartLaunch
-from sw.parts.point_slice import PointSlice
-from sw.parts.point_sums import JoinedLoad, point_sum
+from sw.parts.points.point_slice import PointSlice
+from sw.parts.points.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
 from sw.passes.simplify import live, simplified
 
@@ -76,7 +78,10 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
         return ()
     made: Sequence[PointSlice] = slices.made
     parts = [_part(program, nodes, made, points)]
-    while points and (longer := _of_all_points(nodes, points[-1], made)):
+    while points:
+        longer = _of_all_points(nodes, points[-1], made) or _of_all_columns(nodes, points[-1], made)
+        if not longer:
+            break
         points.pop()
         parts += [_part(program, *each, points) for each in reversed(longer)]
         nodes, made = longer[0]
@@ -272,6 +277,7 @@ def _of_all_points(
         rows = max(each.rows for each in slices if each.spec.output)
         cut = frozenset(each.tensor.name for each in slices if each.rows == rows > 1)
         cut -= right_operands(nodes)
+        nodes = without_single_blocks(nodes)
         loop = whole_rows_loop(nodes, points, rows)
         if loop is None:
             return []
@@ -298,6 +304,27 @@ def _of_all_points(
         longer = joined_rows(nodes, loop, points.extent, tensors)
         found += [(longer, whole)] if longer is not None else []
     return found
+
+
+def _of_all_columns(
+    nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[PointSlice]
+) -> list[tuple[tuple[ir.Node, ...], list[PointSlice]]]:
+    """Nodes and slices with the columns of all points of the innermost loop over them."""
+    own = frozenset(each.tensor.name for each in slices if each.strides[points.index])
+    axes = column_axes(nodes, own)
+    if axes is None or any(each.spec.output and each.tensor.name not in own for each in slices):
+        return []
+    made = [
+        each.with_columns(points, axes[each.tensor.name]) if each.tensor.name in own else each
+        for each in slices
+    ]
+    whole = [each for each in made if each is not None]
+    if len(whole) < len(made):
+        return []
+    columns = next(each.tensor.type.shape[-1] for each in slices if each.spec.output)
+    tensors = {each.tensor.name: each.tensor for each in whole}
+    wider = joined_columns(nodes, columns, points.extent, axes, tensors)
+    return [(wider, whole)] if wider is not None else []
 
 
 def _segmented(slices: Sequence[PointSlice]) -> int:
@@ -337,15 +364,11 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[PointSlice]) -> tuple[
     """One launch for each iteration of the outer loops, which repeats the innermost one.
 
     A loop around it whose iterations go on where those inside it end is repeated with it.
-    Launches whose iterations write rows between those of others are not repeated: the order of such
-    stores is known by the range of their addresses.
+    Launches whose iterations write rows between those of others are not repeated, but where all
+    write parts of the same rows.
     """
     last = points[-1].index if points else ""
-    between = any(
-        each.spec.output and each.strides[last] < each.spec.reach - each.spec.row_bytes
-        for each in slices
-        if points
-    )
+    between = any(_crosses(each, points[-1]) for each in slices if points and each.spec.output)
     outer = list(points if between else points[:-1])
     inner, repeat = (last, points[-1].extent) if points and not between else ("", 1)
     while inner and outer and _goes_on(outer[-1].index, inner, repeat, slices):
@@ -363,6 +386,13 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[PointSlice]) -> tuple[
         )
         found.append(PartLaunch(tuple(arguments), repeat))
     return tuple(found)
+
+
+def _crosses(slice_: PointSlice, points: ir.Loop) -> bool:
+    """Whether an iteration begins before the last row of the one before, and not in its first."""
+    stride, spec = slice_.strides[points.index], slice_.spec
+    within = stride * (points.extent - 1) + spec.row_bytes <= spec.pitch
+    return stride < spec.reach - spec.row_bytes and not within
 
 
 def _goes_on(outer: str, inner: str, repeat: int, slices: Sequence[PointSlice]) -> bool:
