@@ -3,7 +3,7 @@
 import numpy as np
 
 import sw.language as tw
-from sw.kernels.flash_attention import attend, heads_per_group
+from sw.kernels.flash_attention import attend, heads_per_group, weighted
 
 __all__ = ["decoder_layer", "layer"]
 
@@ -70,7 +70,7 @@ def _(X, n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd, Kc, Vc, past=0, eps=1e-5)
     s = turned(n @ Wq) @ K.transpose(0, 2, 1) * K.shape[2] ** -0.5
     s = np.where(np.arange(seen) <= np.arange(past, seen)[:, np.newaxis], s, -np.inf)
     e = np.exp(s - s.max(axis=2, keepdims=True))
-    x = X + (e @ V / e.sum(axis=2, keepdims=True) @ Wo).sum(axis=0)
+    x = X + (weighted(e, V) / e.sum(axis=2, keepdims=True) @ Wo).sum(axis=0)
     n = normed(x, n2)
     gate = n @ Wg
     return Kc, Vc, x + gate / (1 + np.exp(-gate)) * (n @ Wu) @ Wd

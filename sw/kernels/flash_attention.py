@@ -5,7 +5,7 @@ import numpy as np
 import sw.language as tw
 from hw.arch.errors import BadInputError
 
-__all__ = ["attend", "flash_attention", "heads_per_group"]
+__all__ = ["attend", "flash_attention", "heads_per_group", "weighted"]
 
 #: Start of a running maximum: finite, so that a row that sees no key yet subtracts no infinities.
 LOWEST = -(2.0**20)
@@ -16,6 +16,15 @@ def heads_per_group(heads, groups):
     if heads % groups:
         raise BadInputError(f"H must be a multiple of G = {groups}, the heads of keys, not {heads}")
     return heads // groups
+
+
+def weighted(e, V):
+    """The product e @ V, to which values of weight 0 add nothing, even if they are not finite."""
+    finite = np.isfinite(V)
+    if finite.all():
+        return e @ V
+    counts = (e > 0).astype(float) @ (~finite).astype(float) > 0
+    return np.where(counts, e @ V, e @ np.where(finite, V, 0))
 
 
 def attend(q, K, V, scale, at=None, until=None, window=0):
@@ -68,4 +77,4 @@ def _(Q, K, V, causal=False, window=0):
     if causal or window:
         s = np.where((before >= 0) & (before < (window or S + M)), s, -np.inf)
     e = np.exp(s - s.max(axis=2, keepdims=True))
-    return e @ V / e.sum(axis=2, keepdims=True)
+    return weighted(e, V) / e.sum(axis=2, keepdims=True)

@@ -25,6 +25,7 @@ from sw.ir.types import Span, TileType
 from sw.ir.verify import verify
 from sw.language.program_error import ProgramError
 from sw.passes.simplify import simplify
+from sw.softmax.key_windows import with_key_windows
 from sw.softmax.running_softmax import RunningSoftmax, SoftmaxFinder
 from sw.softmax.score_chain import Hidden, Missed
 from sw.softmax.whole_rows import over_blocks
@@ -50,7 +51,7 @@ def online(program: Program) -> Program:
     ProgramError
         At a scale of scores that is not positive and finite.
     """
-    lean = over_blocks(simplify(program))
+    lean = with_key_windows(over_blocks(simplify(program)))
     rewriter = _Rewriter(lean)
     nodes = rewriter.block(lean.nodes)
     if not rewriter.changed:

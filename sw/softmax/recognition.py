@@ -231,7 +231,7 @@ class _Finder:
                     offset = number if offset is None else min(offset, number)
                 elif name == "keys":
                     keys = min(keys, number)
-                else:
+                elif name == "behind":
                     behind = number if behind is None else min(behind, number)
         window = 0
         if behind is not None:
@@ -252,6 +252,9 @@ def _rule(seen: Linear, first: Affine, start: Affine) -> tuple[str, int] | None:
         name, number = "behind", seen.base + first - start
     elif (seen.rows, seen.columns) == (0, -1):
         name, number = "keys", seen.base + start + 1
+    elif (seen.rows, seen.columns) == (0, 1) and (seen.base - start).constant >= 0:
+        # Keys before the first one: there are none.
+        name, number = "none", seen.base - start
     else:
         return None
     return None if number.terms else (name, number.constant)

@@ -12,8 +12,10 @@ from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.chip_map import chip_map
 from sw.kernels.flash_attention import flash_attention
+from tests.sw.kernels.kernels_by_definition import window_parts
 
-#: Heads, groups, queries, keys, depth, whether causal, the window; whether keys and values fit.
+#: Heads, groups, queries, keys, depth, whether causal, the window; whether keys and
+#: values, of a window those of a part, fit.
 CASES = [
     (1, 1, 700, 700, 128, False, 0, False),
     (1, 1, 512, 512, 128, False, 0, True),
@@ -22,7 +24,7 @@ CASES = [
     (2, 1, 333, 333, 32, True, 0, True),
     (1, 1, 700, 700, 128, True, 0, False),
     (1, 1, 500, 900, 128, True, 0, False),
-    (1, 1, 700, 700, 128, True, 150, False),
+    (1, 1, 700, 700, 128, True, 150, True),
 ]
 #: The line of a map that says how queries and keys are cut.
 _CUT = re.compile(
@@ -53,24 +55,28 @@ def test_attention_moves_the_bytes_of_the_formula(case, seed, heavy, figure):
     compiled = compile_job(job)
     outcome = run(job, *compiled)
     assert outcome.report["verified"], outcome.problems
-    found = _CUT.search(chip_map(compiled[0]))
-    count, queries, most, block = map(int, found.groups()[:4])
     # Without a mask, the heads of a group are more rows of it; else each reads keys and values.
     heads_run, rows_run = (heads, rows) if causal else (groups, rows * heads // groups)
-    assert (count, most) == (math.ceil(rows_run / queries), math.ceil(keys / block))
+    parts = window_parts(rows_run, keys, window)
+    cuts = _CUT.findall(chip_map(compiled[0]))
     query, pair = 2 * depth, 2 * 2 * depth
-    assert found[5] == ("kept on chip" if fits else "loaded for each group")
-    if fits:
-        used = keys
-    else:
-        used = sum(
-            keys_of(group, queries, block, rows, keys, causal=causal) for group in range(count)
-        )
-    read = heads_run * used * pair
-    read += heads * rows * query
+    kinds, read = list(dict.fromkeys(kind for kind, *_ in parts)), heads * rows * query
+    assert len(cuts) == len(kinds)
+    for kind, (first, end), (start, stop) in parts:
+        *sizes, where = cuts[kinds.index(kind)]
+        count, queries, most, block = map(int, sizes)
+        own = end - first, stop - start
+        assert (count, most) == (math.ceil(own[0] / queries), math.ceil(own[1] / block))
+        assert where == ("kept on chip" if fits else "loaded for each group")
+        used = own[1]
+        if not fits:
+            each = (keys_of(group, queries, block, *own, causal=causal) for group in range(count))
+            used = sum(each)
+        read += heads_run * used * pair
     beat = config.width_bits // 8
     arguments = math.ceil(len(problem.arrays) * ARGUMENT_BYTES / beat) * beat
-    launch = ENTRY_BYTES + arguments + outcome.report["image_bytes"] - HEADER_BYTES
+    images = outcome.report["image_bytes"] - len(kinds) * HEADER_BYTES
+    launch = len(kinds) * (ENTRY_BYTES + arguments) + images
     figure(f"{case}: {queries} queries a group, {outcome.report['dram_bytes_read']:,} bytes read")
     assert outcome.report["dram_bytes_read"] == read + launch
     assert outcome.report["dram_bytes_written"] == heads * rows * query

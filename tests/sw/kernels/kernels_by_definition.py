@@ -191,8 +191,49 @@ def halved(sums, times):
     return np.where(times == 0, sums, np.where(lost, np.float32(0), y))
 
 
+def window_parts(queries, keys, window):
+    """Queries by parts: each from a first to an end, with those of the keys that it takes.
+
+    Of a window they are those of which one may see the first key, some of equal numbers, and the
+    rest. Parts of one kind have one number.
+    """
+    whole = [(0, (0, queries), (0, keys))]
+    offset = keys - queries
+    size = 64 * -(-window // 256)
+    head = min(queries, max(0, -((offset + 1 - window) // 16) * 16))
+    count = (queries - head) // size if window else 0
+    edges = [0, *(head + number * size for number in range(count + 1)), queries]
+    if not window or head + offset < 1 and head:
+        return whole
+    parts = [
+        (kind, (first, end), (first + offset + 1 - window if kind else 0, end + offset))
+        for kind, first, end in zip([0, *[1] * count, 2], edges, edges[1:])
+        if end > first
+    ]
+    taken = sum((end - first) * (stop - start) for _, (first, end), (start, stop) in parts)
+    return whole if taken > 0.75 * queries * min(keys, offset + -(-queries // 2)) else parts
+
+
 def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=BLOCK):
+    """`tile` and `block` may have one for each kind of parts of a window, in order."""
     q, k, v = (inputs[name] for name in "QKV")
+    parts = window_parts(q.shape[1], k.shape[1], window)
+    kinds = list(dict.fromkeys(kind for kind, *_ in parts))
+    answers = []
+    for kind, rows, keys in parts:
+        sizes = {
+            noun: each if np.ndim(each) == 0 else each[kinds.index(kind)]
+            for noun, each in (("tile", tile), ("block", block))
+        }
+        taken = {"Q": q[:, slice(*rows)], "K": k[:, slice(*keys)], "V": v[:, slice(*keys)]}
+        offset = rows[0] + k.shape[1] - q.shape[1] - keys[0]
+        answers.append(_part(taken, width, (causal or window, offset, window), **sizes))
+    return np.concatenate(answers, axis=1)
+
+
+def _part(inputs, width, mask, *, tile, block):
+    q, k, v = (inputs[name] for name in "QKV")
+    hides, offset, window = mask
     (heads, queries, depth), keys = q.shape, k.shape[1]
     factor = np.float32(depth**-0.5 * np.log2(np.e))
     answers = np.zeros((heads, queries, v.shape[2]), FLOAT)
@@ -200,18 +241,18 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
         group = head // (heads // len(k))
         for first in range(0, queries, tile):
             rows = slice(first, min(first + tile, queries))
-            last = np.arange(queries)[rows, np.newaxis] + keys - queries
+            last = np.arange(queries)[rows, np.newaxis] + offset
             m = np.full((len(last), 1), -(2.0**20), FLOAT)
             o = np.zeros((len(last), v.shape[2] + 1), FLOAT)
             # The loop ends behind the last key that a whole tile of queries would see; it has no
             # end where the first query sees none.
-            ends = (causal or window) and keys >= queries
-            end = first + tile + keys - queries if ends else keys
+            ends = hides and offset >= 0
+            end = first + tile + offset if ends else keys
             for start in range(0, min(end, keys), block):
                 part = slice(start, min(start + block, keys))
                 s = product(q[head, rows], k[group, part].T)
                 behind = last - np.arange(keys)[part]
-                if causal or window:
+                if hides:
                     s = np.where((behind >= 0) & (behind < (window or keys + 1)), s, -FAR)
                 top = np.where(np.isnan(s), -FAR, s).max(axis=1, keepdims=True)
                 new = np.maximum(m, np.ceil(top * factor))

@@ -4,6 +4,8 @@ The definition is `kernels_by_definition`, which imports nothing of the project.
 the memory around the arrays.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,11 @@ def blocks_of(name, compiled):
     if name == "attention":
         return {"block": tiles["keys"]} if "keys" in tiles else {"exact": True}
     if name in ATTENTION:
-        return {"tile": tiles["i"], "block": tiles["attend.j"]}
+        # One for each part of a window, which have further names.
+        return {
+            noun: [loop.tile for loop in loops if re.fullmatch(rf"{index}(\.\d+)?", loop.index)]
+            for noun, index in (("tile", "i"), ("block", r"attend\.j"))
+        }
     return {"block": tiles["attend.j"]} if name == "decoder_layer" else {}
 
 
