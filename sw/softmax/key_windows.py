@@ -26,7 +26,7 @@ __all__ = ["with_key_windows"]
 #: Keys before the first that any row sees, from which on they are left out.
 _FEWEST = 16
 #: Rows of a point: a multiple of these, and about this part of the keys that a row sees.
-_ROWS, _PART = 64, 4
+_ROWS, _PART = 32, 8
 #: Products of queries and keys that stay, at most, by those of the whole loop.
 _STAY = 0.75
 

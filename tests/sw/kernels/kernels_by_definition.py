@@ -199,7 +199,7 @@ def window_parts(queries, keys, window):
     """
     whole = [(0, (0, queries), (0, keys))]
     offset = keys - queries
-    size = 64 * -(-window // 256)
+    size = 32 * -(-window // 256)
     head = min(queries, max(0, -((offset + 1 - window) // 16) * 16))
     count = (queries - head) // size if window else 0
     edges = [0, *(head + number * size for number in range(count + 1)), queries]

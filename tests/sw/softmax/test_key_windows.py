@@ -58,9 +58,9 @@ def test_queries_are_cut_into_parts_with_the_keys_of_their_window():
     rows = [(each.index, each.extent) for each in loops if each.index.split(".")[0] == "i"]
     keys = [each.extent for each in loops if each.index.startswith("attend.j")]
     points = [each.extent for each in loops if each.index == "chunk"]
-    assert rows == [("i.2", 64), ("i", 64), ("i.3", 52)]
-    assert keys == [64, 64 + 59, 52 + 59] and points == [6]
-    assert [each for each, *_ in window_parts(500, 500, 60)] == [0, 1, 1, 1, 1, 1, 1, 2]
+    assert rows == [("i.2", 64), ("i", 32), ("i.3", 20)]
+    assert keys == [64, 32 + 59, 20 + 59] and points == [13]
+    assert [each for each, *_ in window_parts(500, 500, 60)] == [0, *[1] * 13, 2]
 
 
 @pytest.mark.parametrize(
