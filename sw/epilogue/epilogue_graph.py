@@ -24,6 +24,7 @@ from sw.epilogue.side_loads import (
     latched_name,
     row_vector_name,
     row_vector_size,
+    tile_columns,
     tile_name,
     vector_name,
 )
@@ -182,7 +183,7 @@ class EpilogueGraph:
         for name in names:
             side = next(each for each in self.fit.sides if name in each.holds)
             write = dataclasses.replace(
-                walks.by_rows(self._stored(form, count)),
+                walks.by_rows(tile_columns(plan, form, count)),
                 last_level=None,
                 modulus=len(side.holds),
                 index=side.holds.index(name),
@@ -190,13 +191,6 @@ class EpilogueGraph:
             size = plan.block_bytes(form, 1, count, pieces)
             self.stages[name] = Hold(size, form.bits // 8, (write,), (read,))
         self.streams.append(Stream(f"{names[0]}_packets", tuple(sources), tuple(sinks)))
-
-    def _stored(self, form: Format, columns: int) -> int:
-        """Columns of a box of a tile, of some PCU columns."""
-        plan = self.plan
-        if columns == plan.col_par:
-            return plan.box_columns(form)
-        return plan.c_columns * columns // plan.col_par
 
     def _vectors_beside_sums(self) -> None:
         """Buffers of the vectors that all PCUs of the product take, but before tiles."""
@@ -293,7 +287,7 @@ class EpilogueGraph:
                 self.memory.loop(self.fit.pieces, 1, rows),
                 self.memory.loop(len(side.holds), *step),
             ]
-            box = self._stored(form, columns), rows
+            box = tile_columns(plan, form, columns), rows
             start = side.group * plan.rows, column * width
             tensor = self.memory.boxes(source.tensor, box, loops, *start)
             takers = 1

@@ -9,8 +9,8 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop
 from sw.array_spec import ArraySpec
 from sw.passes.plan import Plan
-from sw.stages.segmented_boxes import in_segments
-from sw.stages.stage_graph import boxes_of
+from sw.stages.segmented_boxes import in_segments, require_aligned
+from sw.stages.stage_graph import argument_of, boxes_of
 
 __all__ = ["ResultBoxes"]
 
@@ -43,6 +43,7 @@ class ResultBoxes:
         """
         if self.plan.product.turned:
             box, row, column = box[::-1], column, row
+        require_aligned(argument_of(self.arrays, name)[1], column)
         boxes = boxes_of(self.arrays, name, box, row, column)
         segments = self.arrays[boxes[1]].segments
         first = column if segments and segments.axis else row

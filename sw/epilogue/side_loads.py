@@ -34,6 +34,7 @@ __all__ = [
     "row_vector_size",
     "side_buffers",
     "side_loads",
+    "tile_columns",
     "tile_name",
     "vector_name",
 ]
@@ -67,6 +68,13 @@ class SideLoad:
     group: int = 0
     columns: tuple[int, int] = (0, 1)
     by_columns: bool = False
+
+
+def tile_columns(plan: Plan, form: Format, columns: int) -> int:
+    """Columns of a box of a tile beside the sums of some PCU columns."""
+    if columns == plan.col_par:
+        return plan.box_columns(form)
+    return plan.c_columns * columns // plan.col_par
 
 
 def tile_name(value: str, group: int, column: int) -> str:

@@ -224,18 +224,27 @@ class DivisionSearch:
             return program
 
     def _part(self, program: Program) -> Part | None:
-        """A program as a part, with the rows of all points together if that is served.
+        """A program as a part, with the rows or columns of all points if that is served.
 
-        Rows in segments may be slower than the points one after another.
+        Rows or columns in segments may be slower than the points one after another.
         """
         found: Part | None = None
         for each in filter(self._served, peeled_parts(program)):
-            if found is None or self._faster(Division((each,)), Division((found,))):
+            if found is None or self._is_better(each, found):
                 found = each
-            places = (array.segments for array in each.arrays)
-            if all(segments is None or segments.axis for segments in places):
+            if not any(array.segments for array in each.arrays):
                 break
         return found
+
+    def _is_better(self, part: Part, found: Part) -> bool:
+        """Whether a part is faster than another one of the same program.
+
+        One with columns in segments must be clearly faster than launches, which overlap.
+        """
+        own, known = Division((part,)), Division((found,))
+        if any(array.segments and array.segments.axis for array in found.arrays):
+            return not self._faster(known, own)
+        return self._faster(own, known)
 
     def _served(self, part: Part) -> bool:
         key = (part.program, part.arrays)

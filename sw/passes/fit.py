@@ -269,9 +269,9 @@ def _try(
     shares, b_agcus = operand_agcus(plan, b_parts, a_parts, a_agcus)
     # Most plans with a long chain are refused here.
     require_epilogue(plan, collectors, parts)
-    require_in_segments(plan, shares, collectors, parts)
     buffers = needed_buffers(plan, named, collectors, b_parts, a_parts, parts)
     sides = side_loads(plan, collectors, {each for each, _, _ in shares}, set(b_agcus))
+    require_in_segments(plan, shares, collectors, parts, sides)
     buffers += side_buffers(plan, collectors, parts)
     homes, slowdown = pack(plan.config, buffers)
     for _, first, groups in shares:

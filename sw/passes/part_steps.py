@@ -19,6 +19,7 @@ from sw.parts.launch_checks import LaunchOrderError, require_order
 from sw.passes.accumulate import require_whole_lanes
 from sw.passes.assemble import assemble
 from sw.passes.choices import block_sizes, constraints_of, require_no_choices, with_block
+from sw.passes.field_limits import Unfit
 from sw.passes.fit import Fit
 from sw.passes.mask import mask
 from sw.passes.parallel import parallel
@@ -89,14 +90,14 @@ def _parallel(c: PartCompilation) -> Iterator[None]:
 
 def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
     """Predicted cycles of a plan; None if it cannot be routed, or is not live."""
-    netlist = lower(product_graph(plan, places, c.arrays), places.homes, c.config)
     try:
+        netlist = lower(product_graph(plan, places, c.arrays), places.homes, c.config)
         placement = _placed(c, netlist, c.place_seed)
         routes = route(netlist, placement, c.config, seed=c.place_seed)
         chip = assemble(netlist, placement, routes, c.config)
         c.timed.append((netlist, placement, routes, chip))
         return predict_cycles(chip).kernel
-    except BadInputError:
+    except (BadInputError, Unfit):
         return None
 
 
@@ -125,12 +126,15 @@ def _mask(c: PartCompilation) -> None:
 
 
 def _graph(c: PartCompilation) -> None:
-    with _own_fault("graph"):
-        if c.pipeline is not None:
-            c.graph = c.pipeline.graph
-        else:
-            assert c.plan is not None and c.fit is not None
+    if c.pipeline is not None:
+        c.graph = c.pipeline.graph
+        return
+    assert c.plan is not None and c.fit is not None
+    try:
+        with _own_fault("graph"):
             c.graph = product_graph(c.plan, c.fit, c.arrays)
+    except Unfit as problem:
+        raise FitError(str(problem), value=problem.value, rule=problem.rule) from problem
 
 
 def _units(c: PartCompilation) -> None:

@@ -217,9 +217,11 @@ def _distances(one: _Access, other: _Access, repeat: int) -> range:
     if step < 0:
         low, high = -high, -low
     near = range(max(low // size + 1, 1 - repeat), min(ceil_div(high, size), repeat))
-    if one.runs is None or other.runs is None or len(near) * len(one.runs[0]) > _MOST_RUNS:
+    if one.runs is None or other.runs is None:
         return near
     first, last = one.runs
+    if len(near) * (len(first) + len(other.runs[0])) > _MOST_RUNS:
+        return near
     met = [n for n in near if runs_meet((first + n * step, last + n * step), other.runs)]
     return range(met[0], met[-1] + 1) if met else range(0)
 

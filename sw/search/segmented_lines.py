@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hw.arch.boxes.issuer_program import ISSUER_LOOPS
 from sw.epilogue.collector import Collector, stored_columns
+from sw.epilogue.side_loads import SideLoad, tile_columns
 from sw.passes.field_limits import unfit
 from sw.passes.plan import Plan
 from sw.stages.segmented_boxes import split_loops
@@ -30,8 +31,9 @@ def require_in_segments(
     shares: Sequence[tuple[int, int, int]],
     collectors: Sequence[Collector],
     pieces: int,
+    sides: Sequence[SideLoad],
 ) -> None:
-    """Refuse loops over boxes of A, B or C of which one goes on across segments unevenly.
+    """Refuse loops over boxes of A, B, C or a tile that go on across segments unevenly.
 
     Parameters
     ----------
@@ -41,12 +43,20 @@ def require_in_segments(
     collectors : sequence of Collector
     pieces : int
         Slots of C per block of rows.
+    sides : sequence of SideLoad
+        Of an epilogue's inputs.
 
     Raises
     ------
     Unfit
     """
-    blocks = plan.row_blocks, plan.block_rows
+    inputs = plan.product.epilogue.inputs if plan.product.epilogue else {}
+    tiles = [
+        each
+        for each in sides
+        if plan.product.epilogue and each.value in plan.product.epilogue.tiles
+    ]
+    blocks, piece = (plan.row_blocks, plan.block_rows), plan.rows // pieces
     panels = (not plan.resident and plan.panel_reads > 1) + (plan.a_slabs > 1)
     across: tuple[tuple[int, int], ...] = (
         (plan.col_blocks, plan.columns),
@@ -60,9 +70,11 @@ def require_in_segments(
             loops = blocks, (groups, plan.rows)
             _require(sizes, plan.rows, first * plan.rows, loops, panels)
         for each in collectors:
-            rows = plan.rows // pieces
-            parts = blocks, (pieces, rows), (each.groups, plan.rows)
-            _require(sizes, rows, each.first * plan.rows, parts, around)
+            parts = blocks, (pieces, piece), (each.groups, plan.rows)
+            _require(sizes, piece, each.first * plan.rows, parts, around)
+        for side in tiles:
+            parts = blocks, (pieces, piece), _next(plan, side, 1)
+            _require(sizes, piece, side.group * plan.rows, parts, around + side.by_columns)
     windows = (plan.col_blocks, plan.columns), (plan.halves, plan.pass_columns)
     repeats = (not plan.b_kept and plan.row_blocks > 1) + (plan.b_slabs > 1)
     for sizes in plan.product.digits[1]:
@@ -71,6 +83,20 @@ def require_in_segments(
             beside = sum(count > 1 for count in (plan.row_blocks, pieces, each.groups))
             first = each.column * plan.config.grid_columns
             _require(sizes, stored_columns(plan, each.columns), first, across, beside)
+        for side in tiles:
+            column, columns = side.columns
+            beside = sum(count > 1 for count in (plan.row_blocks, pieces)) + (not side.by_columns)
+            box = tile_columns(plan, inputs[side.value].type.format, columns)
+            along = *across, _next(plan, side, 0)
+            _require(sizes, box, column * plan.config.grid_columns, along, beside)
+
+
+def _next(plan: Plan, side: SideLoad, axis: int) -> tuple[int, int]:
+    """Number of the buffers of a tile, and rows (1) or columns (0) from one to the next."""
+    if side.by_columns == (axis == 1):
+        return 1, 0
+    step = plan.rows if axis else side.columns[1] * plan.config.grid_columns
+    return len(side.holds), step
 
 
 def _require(

@@ -10,12 +10,12 @@ import dataclasses
 from collections.abc import Sequence
 
 from hw.arch.boxes.issuer_program import ISSUER_LOOPS
-from hw.arch.descriptor import MAX_RANK, Descriptor
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_RANK, Descriptor
 from hw.arch.loops import BoxLoop
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, unfit
 
-__all__ = ["are_in_segments", "digits_of", "in_segments", "split_loops"]
+__all__ = ["are_in_segments", "digits_of", "in_segments", "require_aligned", "split_loops"]
 
 
 def are_in_segments(array: ArraySpec, rows: int) -> bool:
@@ -75,6 +75,7 @@ def in_segments(
         raise unfit("Dimensions of boxes in segments", f"be at most {MAX_RANK}", rank)
     if len(found) > ISSUER_LOOPS:
         raise unfit("Loops over boxes in segments", f"be at most {ISSUER_LOOPS}", len(found))
+    require_aligned(array, begin[0] if axis == 0 else 0)
     offset = sum(digit * stride for digit, stride in zip(begin, (step, *outer), strict=True))
     dims, counts = [*descriptor.dims], [*descriptor.box]
     dims[axis], counts[axis] = sizes[0] - begin[0], box[0]
@@ -88,6 +89,18 @@ def in_segments(
         element_strides=(*descriptor.element_strides, *[1] * len(outer)),
     )
     return (divided, number), found
+
+
+def require_aligned(array: ArraySpec, column: int) -> None:
+    """Refuse boxes that begin at a column whose address memory does not align.
+
+    Raises
+    ------
+    Unfit
+    """
+    before = column * array.format.bits // 8
+    if before % BASE_ALIGNMENT:
+        raise unfit("Bytes before a column", f"be a multiple of {BASE_ALIGNMENT}", before)
 
 
 def split_loops(

@@ -98,7 +98,10 @@ def joined_columns(
 
 
 def _is_alike(loop: ir.Loop) -> bool:
-    """Whether the body computes each column alike, wherever the block begins."""
+    """Whether the body computes each column alike, wherever the block begins.
+
+    Its product is that of `column_axes`, which takes no columns on the left.
+    """
     for node in walk(loop.body):
         if isinstance(node, ir.Reduce) and node.axis == 1:
             return False

@@ -56,7 +56,8 @@ def without_single_blocks(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
     """The nodes with the bodies of loops over blocks of one element in their place."""
     found: list[ir.Node] = []
     for node in nodes:
-        if not isinstance(node, ir.Loop) or not node.blocks or node.extent != 1 or node.carries:
+        once = isinstance(node, ir.Loop) and node.blocks and node.extent == 1
+        if not isinstance(node, ir.Loop) or not once or node.carries or node.until is not None:
             found.append(node)
             continue
         values = {node.index: Affine(), size_symbol(node.index): Affine((), 1)}

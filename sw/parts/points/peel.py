@@ -348,6 +348,8 @@ def _join(
     further: list[tuple[int, int]] = []
     for loop in reversed(joined.loops):
         stride = strides.pop(loop.index)
+        if loop.extent == 1:
+            continue
         if further or stride != step * size:
             if stride < 0 or stride % BASE_ALIGNMENT:
                 raise _NoSliceError
@@ -389,9 +391,9 @@ def _launches(points: Sequence[ir.Loop], slices: Sequence[PointSlice]) -> tuple[
 
 
 def _crosses(slice_: PointSlice, points: ir.Loop) -> bool:
-    """Whether an iteration begins before the last row of the one before, and not in its first."""
+    """Whether iterations lie between one another, unless all are parts of the same rows."""
     stride, spec = slice_.strides[points.index], slice_.spec
-    within = stride * (points.extent - 1) + spec.row_bytes <= spec.pitch
+    within = abs(stride) * (points.extent - 1) + spec.row_bytes <= spec.pitch
     return stride < spec.reach - spec.row_bytes and not within
 
 

@@ -92,7 +92,8 @@ class PointSlice:
         Returns
         -------
         PointSlice or None
-            None if those of a result would lie in one place, or another axis is in segments.
+            None if those of several points lie in one place or in descending order, or another axis
+            is in segments.
         """
         dims, spec = [*self.tensor.type.dims], self.spec
         axis %= len(dims)
@@ -103,7 +104,7 @@ class PointSlice:
                 return None
             levels = [*spec.segments.loops, (dims[axis].size // spec.segments.count, step)]
         *outer, (_, inner) = _merged([(loop.extent, self.strides[loop.index]), *levels])
-        if inner != step or any(stride == 0 for _, stride in outer):
+        if inner != step or any(stride <= 0 for _, stride in outer):
             return None
         dims[axis] = Dim(dims[axis].name, dims[axis].size * loop.extent)
         kind = dataclasses.replace(self.tensor.type, dims=tuple(dims))

@@ -162,12 +162,28 @@ def heads_of_rows(X, W, Y):
             tw.store_tile(Y[i, h, :], tw.load_tile(X[i, h, :]) @ tw.load_tile(W[h]))
 
 
-def test_rows_between_those_of_other_iterations_are_several_launches(seed):
+def test_parts_of_the_rows_of_other_iterations_are_one_launch(seed):
     compiled, outcome = ran(
         heads_of_rows, {"M": 13, "H": 3, "N": 16}, seed=seed, backend="emulator"
     )
     assert outcome.report["verified"], outcome.problems
-    assert [each.repeat for each in compiled.parts[0].part.launches] == [1, 1, 1]
+    assert [each.repeat for each in compiled.parts[0].part.launches] == [3]
+
+
+@tw.kernel("X[H, M, N], W[H, N, N] -> Y[K, N]")
+def rows_in_turn(X, W, Y):
+    H, M, _ = X.shape
+    for h in tw.each(H):
+        for g in tw.each(H):
+            x = tw.load_tile(X[h]) @ tw.load_tile(W[g])
+            tw.store_tile(Y[M * (H * g + h) : M * (H * g + h) + M, :], x)
+
+
+def test_rows_between_those_of_other_iterations_are_several_launches(seed):
+    sizes = {"M": 4, "H": 2, "N": 16, "K": 16}
+    compiled, outcome = ran(rows_in_turn, sizes, seed=seed, backend="emulator")
+    assert outcome.report["verified"], outcome.problems
+    assert all(each.repeat < 4 for each in compiled.parts[0].part.launches)
 
 
 def test_the_report_says_what_passes_through_memory(seed):

@@ -76,7 +76,34 @@ def numbered(n, W, Y):
         tw.store_tile(Y[h], y * tw.col_index(W.shape[2]).to(tw.fp32))
 
 
-KERNELS = heads, crossed, epilogue, blocks, inside, row_sums, numbered
+@tw.kernel("n[M, D], W[H, D, E], Y[H, M, E] -> Y[H, M, E]")
+def in_place(n, W, Y):
+    for h in tw.each(W.shape[0]):
+        tw.store_tile(Y[h], tw.load_tile(n) @ tw.load_tile(W[h]) + tw.load_tile(Y[h]))
+
+
+@tw.kernel("n[M, D], W[H, D, E] -> Y[H, M, E]")
+def descending(n, W, Y):
+    H = W.shape[0]
+    for h in tw.each(H):
+        tw.store_tile(Y[h], tw.load_tile(n) @ tw.load_tile(W[H - 1 - h]))
+
+
+@tw.kernel("n[M, D], W[H, D, E], V[H, E, D] -> Y[M, D]: fp32")
+def summed(n, W, V, Y):
+    """A sum over points, perhaps of one, of what each has of its own."""
+    x = tw.load_tile(n)
+    total = tw.zeros(x.rows, x.cols)
+    for h in tw.each(W.shape[0]):
+        y = tw.maximum(x @ tw.load_tile(W[h]), 0.0).to(tw.bf16)
+        total += y @ tw.load_tile(V[h])
+    tw.store_tile(Y, total)
+
+
+KERNELS = (
+    *(heads, crossed, epilogue, blocks, inside),
+    *(in_place, descending, summed, row_sums, numbered),
+)
 
 
 def random_chip(draw):
@@ -99,7 +126,7 @@ def operands(kernel, draw):
     sizes = {each: int(np.exp(draw.uniform(0, np.log(most[each])))) for each in most}
     if draw.random() < 0.6:
         sizes["E"] = int(draw.choice([8, 16, 32, 48, 64]))
-    inputs = (each for each in kernel.signature.arguments if each.role.value == "in")
+    inputs = (each for each in kernel.signature.arguments if each.role.value != "out")
     shapes = [[sizes.get(dim, 1) for dim in each.dims] for each in inputs]
     return [random_operand(draw, each, tw.bf16) for each in shapes]
 
@@ -118,7 +145,7 @@ def test_random_chips_equal_golden(kernel, seed, draws):
 def test_the_rtl_equals_golden_under_random_stalls(kernel, seed, heavy):
     draw = np.random.default_rng(seed)
     sizes = {"M": 5, "D": 70, "E": 32, "H": 5, "G": 2, "R": 3}
-    inputs = (each for each in kernel.signature.arguments if each.role.value == "in")
+    inputs = (each for each in kernel.signature.arguments if each.role.value != "out")
     shapes = [[sizes.get(dim, 1) for dim in each.dims] for each in inputs]
     given = [random_operand(draw, each, tw.bf16) for each in shapes]
     found = kernel.run(*given, config="small", backend="rtl", jitter=20)
@@ -146,6 +173,29 @@ def test_adjacent_columns_are_no_segments():
     (part,) = compiled(inside, "small", M=4, D=64, H=6, E=32).parts
     assert [each.segments for each in part.part.arrays] == [None] * 3
     assert [each.shape for each in part.part.arrays] == [(4, 64), (64, 192), (4, 192)]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "config"),
+    [
+        (in_place, {"M": 2, "D": 8, "E": 48, "H": 2}, "small"),
+        (in_place, {"M": 4, "D": 32, "E": 32, "H": 4}, "large"),
+        (summed, {"M": 4, "D": 32, "E": 30, "H": 1}, "small"),
+        (summed, {"M": 15, "D": 16, "E": 1, "H": 1}, "tiny"),
+    ],
+)
+def test_boxes_beside_a_product_stay_within_segments(kernel, sizes, config, seed):
+    draw = np.random.default_rng(seed)
+    inputs = (each for each in kernel.signature.arguments if each.role.value != "out")
+    given = [random_operand(draw, [sizes[dim] for dim in each.dims], tw.bf16) for each in inputs]
+    found = kernel.run(*given, config=config, backend="emulator")
+    assert found.verified, found.problems
+
+
+def test_a_plan_of_short_points_overlaps_as_launches():
+    """Their columns have no wide passes: one product takes longer than launches that overlap."""
+    (part,) = compiled(heads, "large", M=200, D=128, H=6, E=80).parts
+    assert [each.repeat for each in part.part.launches] == [6]
 
 
 def test_columns_that_do_not_divide_into_boxes_are_launches():

@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from hw.arch.config import named
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16
 from sim.run.api import compile_kernel
 from sw.array_spec import arrays_of
@@ -220,3 +221,16 @@ def test_points_that_write_parts_of_the_same_rows_are_one_launch(seed):
     program = lean(heads_beside, **sizes)
     (part,) = peeled(program, {each.name: each for each in arrays_of(program)})
     assert [each.repeat for each in part.launches] == [5]
+
+
+@tw.kernel("Y[H, M, N] -> Y[H, M, N]")
+def ended_rows(Y):
+    for h in tw.each(Y.shape[0]):
+        for i in tw.metapipe(Y.shape[1], until=h):
+            tw.store_tile(Y[h, i, :], tw.load_tile(Y[h, i, :]) * 2.0)
+
+
+def test_a_loop_over_one_row_keeps_its_end():
+    """Point 0 has no row: its end is not that of the others."""
+    with pytest.raises(BadInputError, match="not supported by hardware yet"):
+        compile_kernel(ended_rows, "small", dtype=bf16, H=4, M=1, N=16)
