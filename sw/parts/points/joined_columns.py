@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sw.ir import nodes as ir
@@ -10,15 +10,51 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.infer import RuleError
 from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Entry, Tensor
+from sw.parts.points.point_slice import PointSlice
 from sw.parts.points.whole_tiles import WholeTiles
 
-__all__ = ["column_axes", "joined_columns"]
+__all__ = ["of_all_columns"]
 
 #: Nodes that compute each column of a tile from the same column of others; reductions may not.
 _BY_COLUMNS = (ir.Load, ir.Store, ir.Cast, ir.Full, ir.Map, ir.Matmul, ir.Reduce, ir.Loop)
 
 
-def column_axes(nodes: tuple[ir.Node, ...], own: frozenset[str]) -> dict[str, int] | None:
+def of_all_columns(
+    nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[PointSlice]
+) -> list[tuple[tuple[ir.Node, ...], list[PointSlice]]]:
+    """Nodes and slices with the columns of all points of the innermost loop over them.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        Those of a point, on matrices and vectors.
+    points : Loop
+    slices : sequence of PointSlice
+        All that a point accesses.
+
+    Returns
+    -------
+    list of (tuple of Node, list of PointSlice)
+        Empty if points are no columns of one product.
+    """
+    own = frozenset(each.tensor.name for each in slices if each.strides[points.index])
+    axes = _column_axes(nodes, own)
+    if axes is None or any(each.spec.output and each.tensor.name not in own for each in slices):
+        return []
+    made = [
+        each.with_columns(points, axes[each.tensor.name]) if each.tensor.name in own else each
+        for each in slices
+    ]
+    whole = [each for each in made if each is not None]
+    if len(whole) < len(made):
+        return []
+    columns = next(each.tensor.type.shape[-1] for each in slices if each.spec.output)
+    tensors = {each.tensor.name: each.tensor for each in whole}
+    wider = _joined_columns(nodes, columns, points.extent, axes, tensors)
+    return [(wider, whole)] if wider is not None else []
+
+
+def _column_axes(nodes: tuple[ir.Node, ...], own: frozenset[str]) -> dict[str, int] | None:
     """The axis of each tensor that runs along the columns of the only product of a program.
 
     Parameters
@@ -44,7 +80,7 @@ def column_axes(nodes: tuple[ir.Node, ...], own: frozenset[str]) -> dict[str, in
     return dict.fromkeys(own, -1) | {right.view.tensor: 0 if products[0].tb else -1}
 
 
-def joined_columns(
+def _joined_columns(
     nodes: tuple[ir.Node, ...],
     columns: int,
     points: int,
@@ -59,7 +95,7 @@ def joined_columns(
     columns, points : int
         Columns of a point's result, and the number of points.
     axes : mapping of str to int
-        Of `column_axes`.
+        Of `_column_axes`.
     tensors : mapping of str to Tensor
         All tensors, with the columns of all points where they have an axis.
 
@@ -100,7 +136,7 @@ def joined_columns(
 def _is_alike(loop: ir.Loop) -> bool:
     """Whether the body computes each column alike, wherever the block begins.
 
-    Its product is that of `column_axes`, which takes no columns on the left.
+    Its product is that of `_column_axes`, which takes no columns on the left.
     """
     for node in walk(loop.body):
         if isinstance(node, ir.Reduce) and node.axis == 1:

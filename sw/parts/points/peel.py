@@ -22,7 +22,7 @@ from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
 from sw.parts.part import Argument, Part, PartLaunch
-from sw.parts.points.joined_columns import column_axes, joined_columns
+from sw.parts.points.joined_columns import of_all_columns
 from sw.parts.points.joined_rows import (
     cut_tensors,
     joined_rows,
@@ -79,7 +79,7 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> tuple[Part, ...
     made: Sequence[PointSlice] = slices.made
     parts = [_part(program, nodes, made, points)]
     while points:
-        longer = _of_all_points(nodes, points[-1], made) or _of_all_columns(nodes, points[-1], made)
+        longer = _of_all_points(nodes, points[-1], made) or of_all_columns(nodes, points[-1], made)
         if not longer:
             break
         points.pop()
@@ -304,27 +304,6 @@ def _of_all_points(
         longer = joined_rows(nodes, loop, points.extent, tensors)
         found += [(longer, whole)] if longer is not None else []
     return found
-
-
-def _of_all_columns(
-    nodes: tuple[ir.Node, ...], points: ir.Loop, slices: Sequence[PointSlice]
-) -> list[tuple[tuple[ir.Node, ...], list[PointSlice]]]:
-    """Nodes and slices with the columns of all points of the innermost loop over them."""
-    own = frozenset(each.tensor.name for each in slices if each.strides[points.index])
-    axes = column_axes(nodes, own)
-    if axes is None or any(each.spec.output and each.tensor.name not in own for each in slices):
-        return []
-    made = [
-        each.with_columns(points, axes[each.tensor.name]) if each.tensor.name in own else each
-        for each in slices
-    ]
-    whole = [each for each in made if each is not None]
-    if len(whole) < len(made):
-        return []
-    columns = next(each.tensor.type.shape[-1] for each in slices if each.spec.output)
-    tensors = {each.tensor.name: each.tensor for each in whole}
-    wider = joined_columns(nodes, columns, points.extent, axes, tensors)
-    return [(wider, whole)] if wider is not None else []
 
 
 def _segmented(slices: Sequence[PointSlice]) -> int:
