@@ -193,12 +193,8 @@ class _Windows:
             keys=loop.index,
             first=Affine((), first),
         )
-        # What stands before the loop, and its starts, are not in it.
-        body = rebuild(loop.body, change)
-        ((bare,),) = (rebuild((loop.replace(operands=(), nodes=(), nexts=()),), change),)
-        return (
-            bare.replace(operands=loop.operands, nodes=body, nexts=rebuild(loop.nexts, change)),
-        )
+        made: ir.Loop = rebuild(loop, change)
+        return (made,)
 
     def _of_rows(self, node: ir.Node) -> tuple[ir.Node, ...]:
         """A loop over rows as loops over some of them, each with fewer keys."""
@@ -207,6 +203,9 @@ class _Windows:
         inside = [each for each in map(self._softmax, node.body) if each]
         seen = self._seen(inside[0]) if len(inside) == 1 else None
         if seen is None or seen.last is None or not _is_masked_alone(node, inside[0]):
+            return ()
+        others = (each for each in walk(node.body) if each is not inside[0].loop)
+        if any(isinstance(each, ir.Loop) and each.until is not None for each in others):
             return ()
         scores = inside[0].chain.product.result.type
         assert isinstance(scores, TileType)
