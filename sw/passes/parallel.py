@@ -135,8 +135,7 @@ def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> 
     BadInputError
         As `parallel` does.
     """
-    plans = _search(_Case(product, config, constraints)).fitting
-    return min(predict(plan, places) for plan, places in itertools.islice(plans, _QUICK))
+    return _estimated(_Case(product, config, constraints))
 
 
 def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
@@ -191,6 +190,12 @@ class _Case:
 def _search(case: _Case) -> _Search:
     """The search of a case: an estimate and the choice of a plan share it."""
     return _Search(case.product, case.config, case.constraints)
+
+
+@remembered
+def _estimated(case: _Case) -> int:
+    plans = _search(case).fitting
+    return min(predict(plan, places) for plan, places in itertools.islice(plans, _QUICK))
 
 
 class _Search:

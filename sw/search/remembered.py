@@ -16,7 +16,7 @@ _Asked = ParamSpec("_Asked")
 _Answer = TypeVar("_Answer")
 
 #: Answers of a function that are remembered.
-_MOST = 64
+_MOST = 256
 _CACHES: list[Any] = []
 
 

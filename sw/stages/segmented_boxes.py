@@ -66,10 +66,17 @@ def in_segments(
     if not any(each.slope for each in loops):
         loops = [each for each in loops if each.count > 1] or loops[:1]
     along = [each for each in loops if each.dimension == axis and each.count > 1]
-    box, begin, split = _divided(sizes, descriptor.box[axis], first, along, places)
+    if any(each.slope for each in along):
+        raise unfit("Slopes of boxes in segments", "be 0", max(each.slope for each in along))
+    steps = [(each.count, each.step) for each in along]
+    box, begin, split = _divided(sizes, descriptor.box[axis], first, steps)
     if axis == 0 and any(count > 1 for count in box[1:]):
         raise unfit("Columns of a box in segments", f"be at most {sizes[0]}", descriptor.box[0])
-    found = [new for each in loops for new in split.get(id(each), [each])]
+    digits = {
+        id(each): [BoxLoop(count, places[digit], step) for digit, count, step in parts]
+        for each, parts in zip(along, split, strict=True)
+    }
+    found = [new for each in loops for new in digits.get(id(each), [each])]
     if descriptor.rank + len(outer) > MAX_RANK:
         rank = descriptor.rank + len(outer)
         raise unfit("Dimensions of boxes in segments", f"be at most {MAX_RANK}", rank)
@@ -122,9 +129,8 @@ def split_loops(
     Unfit
         If a box ends in another segment than it begins.
     """
-    along = [BoxLoop(count, 0, step) for count, step in loops if count > 1]
-    *_, split = _divided(sizes, box, first, along, range(len(sizes)))
-    return sum(map(len, split.values()))
+    *_, split = _divided(sizes, box, first, [each for each in loops if each[0] > 1])
+    return sum(map(len, split))
 
 
 def digits_of(array: ArraySpec) -> list[int]:
@@ -135,18 +141,21 @@ def digits_of(array: ArraySpec) -> list[int]:
 
 
 def _divided(
-    sizes: Sequence[int], box: int, first: int, loops: Sequence[BoxLoop], places: Sequence[int]
-) -> tuple[list[int], list[int], dict[int, list[BoxLoop]]]:
-    """Digits of a box and of the first place, and each loop, by its id, as loops over digits."""
+    sizes: Sequence[int], box: int, first: int, loops: Sequence[tuple[int, int]]
+) -> tuple[list[int], list[int], list[list[tuple[int, int, int]]]]:
+    """Digits of a box and of the first place, and each loop as loops over digits.
+
+    A loop is a count and a step; one over a digit has the digit's number before them.
+    """
     counts, begin, rest = _digits_of(box, sizes), [], first
     for size in sizes[:-1]:
         rest, digit = divmod(rest, size)
         begin.append(digit)
     begin.append(rest)
-    split = {id(each): _split(each, sizes, places) for each in loops}
-    for size, count, digit, place in zip(sizes[:-1], counts, begin, places):
-        steps = (each for loop in split.values() for each in loop if each.dimension == place)
-        last = digit + count + sum((each.count - 1) * each.step for each in steps)
+    split = [_split(*each, sizes) for each in loops]
+    for number, (size, count, digit) in enumerate(zip(sizes[:-1], counts, begin)):
+        steps = (each[1:] for loop in split for each in loop if each[0] == number)
+        last = digit + count + sum((times - 1) * step for times, step in steps)
         if last > size:
             raise unfit("Last row or column of a box in a segment", f"be at most {size}", last)
     return counts, begin, split
@@ -164,22 +173,20 @@ def _digits_of(count: int, sizes: Sequence[int]) -> list[int]:
     return [*found, count]
 
 
-def _split(loop: BoxLoop, sizes: Sequence[int], places: Sequence[int]) -> list[BoxLoop]:
-    """A loop as loops over digits, whose dimensions are given, those of outer ones first."""
+def _split(
+    count: int, step: int, sizes: Sequence[int], number: int = 0
+) -> list[tuple[int, int, int]]:
+    """A loop as loops over digits from a number on, those of outer ones first."""
     size, *outer = sizes
-    loop = dataclasses.replace(loop, dimension=places[0])
     if not outer:
-        return [loop]
-    if loop.slope:
-        raise unfit("Slopes of boxes in segments", "be 0", loop.slope)
-    if loop.step % size == 0:
-        return _split(dataclasses.replace(loop, step=loop.step // size), outer, places[1:])
-    own = size // loop.step
-    if size % loop.step == 0 and loop.count <= own:
-        return [loop]
-    if size % loop.step:
-        raise unfit("Steps of boxes", f"divide {size}, the size of a segment, evenly", loop.step)
-    if loop.count % own:
-        raise unfit("Boxes of a loop", f"be a multiple of {own}, those of a segment", loop.count)
-    carried = dataclasses.replace(loop, count=loop.count // own, step=1)
-    return [*_split(carried, outer, places[1:]), dataclasses.replace(loop, count=own)]
+        return [(number, count, step)]
+    if step % size == 0:
+        return _split(count, step // size, outer, number + 1)
+    own = size // step
+    if size % step == 0 and count <= own:
+        return [(number, count, step)]
+    if size % step:
+        raise unfit("Steps of boxes", f"divide {size}, the size of a segment, evenly", step)
+    if count % own:
+        raise unfit("Boxes of a loop", f"be a multiple of {own}, those of a segment", count)
+    return [*_split(count // own, 1, outer, number + 1), (number, own, step)]
