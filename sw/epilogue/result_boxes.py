@@ -9,7 +9,7 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop
 from sw.array_spec import ArraySpec
 from sw.passes.plan import Plan
-from sw.stages.segmented_boxes import in_segments, require_aligned
+from sw.stages.segment_digits import in_segments, require_aligned
 from sw.stages.stage_graph import argument_of, boxes_of
 
 __all__ = ["ResultBoxes"]

@@ -68,7 +68,7 @@ class Product:
     segments : int
         Segments of the sum that do not follow one another in memory (`sw.array_spec.Segments`).
     digits : (tuple of tuple of int, tuple of tuple of int)
-        `sw.stages.segmented_boxes.digits_of` each tensor whose rows, or columns, lie in segments.
+        `sw.stages.segment_digits.digits_of` each tensor whose rows, or columns, lie in segments.
     """
 
     kernel: str

@@ -9,7 +9,7 @@ from sw.epilogue.collector import Collector, stored_columns
 from sw.epilogue.side_loads import SideLoad, tile_columns
 from sw.passes.field_limits import unfit
 from sw.passes.plan import Plan
-from sw.stages.segmented_boxes import split_loops
+from sw.stages.segment_digits import split_loops
 
 __all__ = ["divides_segments", "require_in_segments"]
 

@@ -17,7 +17,7 @@ from sw.stages.bus_cycles import bus_cycles
 from sw.stages.grids import on_lines
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Part, Region
-from sw.stages.segmented_boxes import are_in_segments, in_segments
+from sw.stages.segment_digits import are_in_segments, in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 

@@ -28,7 +28,7 @@ from sw.stages.operand_walks import (
     vector_loops,
     written_part,
 )
-from sw.stages.segmented_boxes import in_segments
+from sw.stages.segment_digits import in_segments
 from sw.stages.stage_graph import (
     Hold,
     Load,

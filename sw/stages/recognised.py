@@ -29,7 +29,7 @@ from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.pipelines import pipelines
 from sw.stages.region import Region, region_of
-from sw.stages.segmented_boxes import digits_of
+from sw.stages.segment_digits import digits_of
 from sw.stages.softmax.softmax_pipeline import softmax_pipelines
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 

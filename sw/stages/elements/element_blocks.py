@@ -24,7 +24,7 @@ from sw.passes.field_limits import unfit
 from sw.prologue.lane_chains import packet_elements
 from sw.stages.grids import Grid
 from sw.stages.region import Part, Region, Source
-from sw.stages.segmented_boxes import are_in_segments
+from sw.stages.segment_digits import are_in_segments
 from sw.stages.stage_graph import argument_of, boxes_of
 from sw.timing.prediction import LATENCY
 

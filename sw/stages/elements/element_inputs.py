@@ -18,7 +18,7 @@ from hw.arch.words.pmu_word import Access, Level
 from sw.passes.field_limits import require_count
 from sw.stages.elements.element_blocks import SLOTS, ElementBlocks
 from sw.stages.region import Part, Source
-from sw.stages.segmented_boxes import in_segments
+from sw.stages.segment_digits import in_segments
 from sw.stages.stage_graph import Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 

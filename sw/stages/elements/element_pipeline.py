@@ -28,7 +28,7 @@ from sw.stages.elements.element_inputs import ElementInput
 from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
-from sw.stages.segmented_boxes import in_segments
+from sw.stages.segment_digits import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk
 
 __all__ = ["element_pipelines"]

@@ -29,7 +29,7 @@ from sw.stages.rows.row_cycles import row_cycles
 from sw.stages.rows.row_frame import RowFrame
 from sw.stages.rows.row_results import RowResults
 from sw.stages.rows.spread_vectors import add_vectors
-from sw.stages.segmented_boxes import in_segments
+from sw.stages.segment_digits import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 

@@ -20,7 +20,7 @@ from sw.fabric.merges import MERGED
 from sw.passes.field_limits import unfit
 from sw.stages.pipeline import pcu_name
 from sw.stages.rows.row_frame import RowFrame
-from sw.stages.segmented_boxes import in_segments
+from sw.stages.segment_digits import in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import boxes_across, loop, nest
 

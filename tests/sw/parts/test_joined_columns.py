@@ -12,7 +12,7 @@ from sw.array_spec import ArraySpec, Segments, arrays_of
 from sw.compiler import compile_kernel
 from sw.parts.points.peel import peeled
 from sw.passes.field_limits import Unfit
-from sw.stages.segmented_boxes import in_segments, split_loops
+from sw.stages.segment_digits import in_segments, split_loops
 from sw.stages.stage_graph import boxes_of
 from tests.sw.parts.test_division import lean
 

@@ -9,7 +9,7 @@ from hw.arch.loops import BoxLoop
 from hw.numeric.formats import bf16
 from sw.array_spec import ArraySpec, Segments
 from sw.passes.field_limits import Unfit
-from sw.stages.segmented_boxes import are_in_segments, in_segments
+from sw.stages.segment_digits import are_in_segments, in_segments
 from sw.stages.stage_graph import boxes_of
 
 
