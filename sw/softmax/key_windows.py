@@ -16,7 +16,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.linear_conditions import seen_where
 from sw.ir.program import Program
-from sw.ir.rewrite import rebuild, unused, walk
+from sw.ir.rewrite import Names, rebuild, unused, walk
 from sw.ir.types import TileType
 from sw.softmax.running_softmax import RunningSoftmax, SoftmaxFinder
 from sw.softmax.score_chain import Missed
@@ -149,10 +149,8 @@ class _Change:
 class _Windows:
     def __init__(self, program: Program) -> None:
         self._finder = SoftmaxFinder(program)
-        nodes = list(walk(program.nodes))
-        self._names = {each.name for node in nodes for each in node.results}
-        self._names |= {each.name for node in nodes for each in getattr(node, "carries", ())}
-        self._indices = {each.index for each in nodes if isinstance(each, ir.Loop)}
+        self._names = Names(program)
+        self._indices = {each.index for each in walk(program.nodes) if isinstance(each, ir.Loop)}
         self.changed = False
 
     def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
@@ -241,26 +239,31 @@ class _Windows:
         ends = [form.constant for form in loop.until.forms if not form.terms] if loop.until else []
         return _Seen(first[0], last[0] if last else None, min([loop.extent, *ends]))
 
+    def _index(self, like: str) -> str:
+        """An index that no loop has."""
+        found = unused(like, self._indices)
+        self._indices.add(found)
+        return found
+
     def _some_rows(self, rows: ir.Loop, keys: ir.Loop, part: _Rows, *, renamed: bool) -> ir.Node:
         """A loop over some rows, as points if there are several."""
         names: dict[str, str] = {}
         if renamed:
             for node in walk((rows,)):
                 for each in (*node.results, *getattr(node, "carries", ())):
-                    names[each.name] = _fresh(each.name, self._names)
+                    names[each.name] = self._names.fresh(each).name
                 if isinstance(node, ir.Loop):
-                    names[node.index] = _fresh(node.index, self._indices)
-        point = _fresh("chunk", self._indices) if part.points > 1 else ""
+                    names[node.index] = self._index(node.index)
+        point = self._index("chunk") if part.points > 1 else ""
         moved = Affine(((point, part.rows),)) if point else Affine()
         first = moved + part.key
-        inner = [each.index for each in walk((rows,)) if isinstance(each, ir.Loop)]
-        own = {each: Affine.of(names.get(each, each)) for each in inner}
+        extents = {each.index: each.extent for each in walk((rows,)) if isinstance(each, ir.Loop)}
+        own = {each: Affine.of(names.get(each, each)) for each in extents}
         symbols = own | {
             size_symbol(each): Affine.of(size_symbol(form.symbols[0])) for each, form in own.items()
         }
         symbols |= {rows.index: own[rows.index] + moved + part.row}
         symbols |= {keys.index: own[keys.index] + first}
-        extents = {each.index: each.extent for each in walk((rows,)) if isinstance(each, ir.Loop)}
         extents |= {rows.index: part.rows, keys.index: part.keys}
         change = _Change(
             symbols=symbols,
@@ -321,10 +324,3 @@ def _is_masked_alone(rows: ir.Loop, softmax: RunningSoftmax) -> bool:
         if isinstance(node, ir.Loop) and any(each.name in made for each in node.nexts):
             return False
     return True
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    """A name that is not taken, and now is."""
-    found = unused(name, taken)
-    taken.add(found)
-    return found

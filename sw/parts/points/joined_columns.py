@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.infer import RuleError
-from sw.ir.rewrite import rebuild, walk
+from sw.ir.rewrite import walk
 from sw.ir.types import Entry, Tensor
+from sw.parts.points.longer_loop import with_longer_loop
 from sw.parts.points.point_slice import PointSlice
 from sw.parts.points.whole_tiles import WholeTiles
 
@@ -119,18 +119,7 @@ def _joined_columns(
         return None
     if loop.extent != columns or loop.until is not None or not _is_alike(loop):
         return None
-    before = loop.extent * (points - 1)
-
-    def change(item: Any) -> Any:
-        if isinstance(item, Axis) and loop.index in item.symbols:
-            rests = (rest + before if loop.index in rest.symbols else rest for rest in item.rests)
-            return Axis(item.size, tuple(rests))
-        if isinstance(item, ir.Loop) and item.index == loop.index:
-            return item.replace(extent=loop.extent * points)
-        return item
-
-    changed: tuple[ir.Node, ...] = rebuild(nodes, change)
-    return changed
+    return with_longer_loop(nodes, loop, points)
 
 
 def _is_alike(loop: ir.Loop) -> bool:

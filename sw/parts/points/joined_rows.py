@@ -10,6 +10,7 @@ from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.infer import RuleError
 from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Entry, Tensor, TileType, View
+from sw.parts.points.longer_loop import with_longer_loop
 from sw.parts.points.whole_tiles import WholeTiles
 from sw.parts.slices import whole_block
 
@@ -126,18 +127,7 @@ def joined_rows(
         if wider is None:
             return None
         nodes, loop = wider
-    before = loop.extent * (points - 1)
-
-    def change(item: Any) -> Any:
-        if isinstance(item, Axis) and loop.index in item.symbols:
-            return Axis(
-                item.size,
-                tuple(rest + before if loop.index in rest.symbols else rest for rest in item.rests),
-            )
-        return item
-
-    longer: ir.Loop = rebuild(loop, change).replace(extent=loop.extent * points)
-    return tuple(longer if each is loop else each for each in nodes)
+    return with_longer_loop(nodes, loop, points)
 
 
 def _with_rows(
