@@ -19,7 +19,11 @@ _FLAGS = (
 ).split()
 #: A recorded signal stays whole, so fields of it that drive one another look like a loop.
 _TRACED = ("--trace-vcd", "-Wno-UNOPTFLAT")
-_CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
+_CFLAGS = "-fPIC -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
+_FAST = "-O2"
+#: Levels of optimisation. What runs once is nearly half of a model's code: its initial values, and
+#: its settling before the first cycle.
+_LEVELS = (f"OPT_FAST={_FAST}", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0")
 _JOBS = 2
 #: Modules that are not inlined. The rows of an array are most of a PCU: inlined into the tile,
 #: they take twice as long to compile, and the code is slower.
@@ -82,7 +86,7 @@ def _archive(
             *("--top-module", part.top, "--prefix", prefix, "-Mdir", "."),
             *("-CFLAGS", " ".join(_CFLAGS)),
         ]
-        compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split(), ANYWHERE]
+        compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split(), ANYWHERE, *_LEVELS]
         with progress.step(f"Verilator {place}: {part.top}"):
             verilate(words, work, part.top)
             run_tool([*compiling, f"{prefix}__ALL.a"], work, part.top)
@@ -90,7 +94,7 @@ def _archive(
             if path.suffix not in (".h", ".a"):
                 path.unlink()
 
-    content = [part.text, *flags, waivers(), MAKE, *_CFLAGS, *sources, control]
+    content = [part.text, *flags, waivers(), MAKE, *_CFLAGS, *_LEVELS, *sources, control]
     return cached(
         "verilator",
         content,
@@ -111,13 +115,13 @@ def _runtime(sources: Sequence[str], use_cache: bool, progress: Progress) -> Pat
             list(pool.map(lambda name: compile_one(work, name), sources))
 
     def compile_one(work: Path, name: str) -> None:
-        command: list[str | Path] = ["g++", *_CFLAGS, "-I", include, "-I", include / "vltstd"]
-        run_tool([*command, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
+        options = [*_CFLAGS, _FAST, "-I", include, "-I", include / "vltstd"]
+        run_tool(["g++", *options, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
 
     texts = [(include / f"{name}.cpp").read_text() for name in sources]
     return cached(
         "verilator",
-        [*texts, *_CFLAGS],
+        [*texts, *_CFLAGS, _FAST],
         f"{sources[-1]}.o",
         make,
         name="Verilator's own C++",
@@ -192,7 +196,7 @@ def build_parts(
             objects = runtime.result()
         (work / "harness.cpp").write_text(harness)
         folders = [root / "include", root / "include" / "vltstd", *archives]
-        command = ["g++", *_CFLAGS, *(f"-I{folder}" for folder in folders)]
+        command = ["g++", *_CFLAGS, _FAST, *(f"-I{folder}" for folder in folders)]
         command += ["harness.cpp", "-o", product.name]
         command += [str(path) for folder in archives for path in folder.glob("*.a")]
         command += [str(path) for path in objects.glob("*.o")]
@@ -200,7 +204,7 @@ def build_parts(
             run_tool([*command, *product.link, "-lpthread"], work, "the harness")
 
     content = [text for part in parts for text in (part.top, part.text)]
-    content += [harness, *_FLAGS, *options, waivers(), MAKE, *_CFLAGS]
+    content += [harness, *_FLAGS, *options, waivers(), MAKE, *_CFLAGS, *_LEVELS]
     content += [*_NOT_INLINED, *product.link, *product.runtime, *product.options, product.control]
     directory, hit = cached(
         "verilator",

@@ -156,6 +156,7 @@ def compiled(kernel, config, **sizes):
     return compile_kernel(kernel, named[config], dims=sizes, dtype=tw.bf16)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("rows", [1, 4, 64])
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_heads_take_as_long_as_one_product(config, rows):

@@ -33,6 +33,7 @@ def turned(X, Y):
     tw.store_tile(Y, tw.load_tile(X).T)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("sizes", [(1000, 200), (300, 700)], ids=str)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("dtype", [bf16, fp32], ids=str)

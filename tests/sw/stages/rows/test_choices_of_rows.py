@@ -41,7 +41,7 @@ CASES = [
 CASES += [(softmax, "small", 16, 4096, bf16), (rms_norm, "large", 40, 3072, bf16)]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("kernel", "chip", "rows", "columns", "form"),
     CASES,
