@@ -115,7 +115,7 @@ def _runtime(sources: Sequence[str], use_cache: bool, progress: Progress) -> Pat
             list(pool.map(lambda name: compile_one(work, name), sources))
 
     def compile_one(work: Path, name: str) -> None:
-        options = [*_CFLAGS, _FAST, "-I", include, "-I", include / "vltstd"]
+        options: list[str | Path] = [*_CFLAGS, _FAST, "-I", include, "-I", include / "vltstd"]
         run_tool(["g++", *options, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
 
     texts = [(include / f"{name}.cpp").read_text() for name in sources]

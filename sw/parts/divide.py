@@ -17,7 +17,7 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
-from sw.parts.division_search import DivisionSearch, Estimates, Serves
+from sw.parts.division_search import DivisionSearch, Estimates
 from sw.parts.forms.cast_vectors import vector_casts, with_cast_vectors
 from sw.parts.forms.expand import expanded
 from sw.parts.forms.wide_statistics import with_wide_statistics
@@ -27,6 +27,7 @@ from sw.parts.order import divisible, out_of_place
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.points.peel import peeled_parts
 from sw.parts.sections import Section, is_repeated, sections
+from sw.parts.served_parts import Serves
 from sw.parts.slices import stores
 from sw.parts.statistic_cuts import statistic_cuts
 
@@ -95,7 +96,7 @@ def divide(
             found = divider.run(each)
             if found is not None:
                 return found
-            refusal = divider.misplaced or divider.misformed or refusal
+            refusal = divider.refusal or refusal
     raise refusal
 
 

@@ -14,22 +14,17 @@ from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.language.program_error import ProgramError
-from sw.parts.columns import column_ranges
 from sw.parts.cut_choices import computes, is_counted, is_operand, largest, loads
 from sw.parts.forms.cast_vectors import vector_casts
 from sw.parts.narrow_cut import narrow_cuts
 from sw.parts.order import ready
 from sw.parts.part import Division, Part
-from sw.parts.points.peel import peeled_parts
+from sw.parts.served_parts import ServedParts, Serves
 from sw.parts.slices import Cut, cuts, reload, slice_of, stores
 from sw.parts.statistic_cuts import statistic_cuts
 from sw.parts.step import Step
 
-__all__ = ["DivisionSearch", "Estimates", "Serves"]
-
-#: Function from a program and the layout of its tensors to why no image computes it, or None.
-Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
+__all__ = ["DivisionSearch", "Estimates"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,33 +79,32 @@ class DivisionSearch:
         numbers: bool,
         whole: bool = False,
     ) -> None:
-        self._serves, self._faster = serves, estimates.faster
+        self._served, self._faster = ServedParts(serves, estimates.faster), estimates.faster
         self._loads_again, self._few_rows = estimates.loads_again, estimates.few_rows
         self._numbers_may_pass, self._whole = numbers, whole
         self._held = held
         self._names = frozenset(each.name for each in program.tensors)
-        self._parts: dict[Program, tuple[Part, ...]] = {}
-        self._answers: dict[object, bool] = {}
         self._found: dict[Program, tuple[Step, ...]] = {}
         self._dead: set[Program] = set()
         #: Slices with an answer from which on no shared value is tried.
         self._most_answers = 0
-        #: Why columns that were asked for are not transferred alone.
-        self.misplaced: ProgramError | None = None
-        #: Why a piece has a format that its unit does not take, however it is divided.
-        self.misformed: BadInputError | None = None
+
+    @property
+    def refusal(self) -> BadInputError | None:
+        """Why pieces that were asked for are not served in any division, if there is one reason."""
+        return self._served.misplaced or self._served.misformed
 
     def run(self, program: Program) -> Division | None:
         """Parts of a program, or None if none were found."""
         steps = self._search(program)
         if steps is None:
             return None
-        self._most_answers = max(_SHARED * len(self._answers), len(self._answers) + _FEW)
+        self._most_answers = max(_SHARED * self._served.asked, self._served.asked + _FEW)
         for depth in range(_DEPTH):
             steps = self._with_shared(program, steps, depth)
         stored = (cut.tensor for step in steps for cut in step.cuts)
         between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
-        return Division(_parts(steps), between)
+        return Division(self._parts(steps), between)
 
     def _search(self, program: Program) -> tuple[Step, ...] | None:
         if not program.nodes:
@@ -138,7 +132,7 @@ class DivisionSearch:
         taken: list[Step] = []
         while steps:
             for cut in self._shared(program, steps[0]):
-                if len(self._answers) >= self._most_answers:
+                if self._served.asked >= self._most_answers:
                     break
                 step = self._step(program, [cut])
                 others = None if step is None else self._search(step.rest)
@@ -157,8 +151,9 @@ class DivisionSearch:
 
         A part that loads its matrix once stays whole, but for few rows of a kernel in parts.
         """
-        few = not self._whole and any(map(self._few_rows, step.parts))
-        if not few and not any(map(self._loads_again, step.parts)):
+        known = self._parts([step])
+        few = not self._whole and any(map(self._few_rows, known))
+        if not few and not any(map(self._loads_again, known)):
             return (step,)
         own = slice_of(program, self._stored(program, step), step.cuts)
         statistics = [
@@ -173,7 +168,7 @@ class DivisionSearch:
             return (step,)
         later = tuple(stores(step.rest.nodes))
         stored = [each for each in stores(first.rest.nodes) if each not in later]
-        parts = self._parts_of(slice_of(first.rest, stored, behind))
+        parts = self._served.of(slice_of(first.rest, stored, behind))
         rest = reload(slice_of(first.rest, later), behind)
         steps = (first, Step(parts, tuple(behind), rest))
         return steps if parts and self._is_faster(steps, (step,)) else (step,)
@@ -185,7 +180,7 @@ class DivisionSearch:
         return [each for each in stores(program.nodes) if each not in later]
 
     def _is_faster(self, steps: tuple[Step, ...], than: tuple[Step, ...]) -> bool:
-        return self._faster(Division(_parts(steps)), Division(_parts(than)))
+        return self._faster(Division(self._parts(steps)), Division(self._parts(than)))
 
     def _shared(self, program: Program, step: Step) -> Iterator[Cut]:
         """The last values that a step computes and what remains computes again."""
@@ -204,57 +199,6 @@ class DivisionSearch:
         for store in stores(program.nodes):
             yield from self._cuts(program, store)
 
-    def _parts_of(self, program: Program) -> tuple[Part, ...]:
-        """A program as a part, or as a part for each piece of a joined tile; none: not served."""
-        if program not in self._parts:
-            ranged = self._ranged(program)
-            whole = self._part(ranged)
-            parts = [whole]
-            if whole is None and ranged is not program:
-                parts = [self._part(slice_of(ranged, [each])) for each in stores(ranged.nodes)]
-            served = tuple(part for part in parts if part is not None)
-            self._parts[program] = served if len(served) == len(parts) else ()
-        return self._parts[program]
-
-    def _ranged(self, program: Program) -> Program:
-        try:
-            return column_ranges(program)
-        except ProgramError as error:
-            self.misplaced = self.misplaced or error
-            return program
-
-    def _part(self, program: Program) -> Part | None:
-        """A program as a part, with the rows or columns of all points if that is served.
-
-        Rows or columns in segments may be slower than the points one after another.
-        """
-        found: Part | None = None
-        for each in filter(self._served, peeled_parts(program)):
-            if found is None or self._is_better(each, found):
-                found = each
-            if not any(array.segments for array in each.arrays):
-                break
-        return found
-
-    def _is_better(self, part: Part, found: Part) -> bool:
-        """Whether a part is faster than another one of the same program.
-
-        One with columns in segments must be clearly faster than launches, which overlap.
-        """
-        own, known = Division((part,)), Division((found,))
-        if any(array.segments and array.segments.axis for array in found.arrays):
-            return not self._faster(known, own)
-        return self._faster(own, known)
-
-    def _served(self, part: Part) -> bool:
-        key = (part.program, part.arrays)
-        if key not in self._answers:
-            refusal = self._serves(*key)
-            self._answers[key] = refusal is None
-            if refusal is not None and refusal.kind == "format":
-                self.misformed = self.misformed or refusal
-        return self._answers[key]
-
     def _stores(self, program: Program) -> Step | None:
         """As many stores as one image serves, from the first on."""
         every = tuple(stores(program.nodes))
@@ -264,14 +208,15 @@ class DivisionSearch:
             kept = [*taken, store]
             own = slice_of(program, kept)
             rest = slice_of(program, [each for each in every if each not in kept])
-            parts = self._parts_of(own) if ready(program, own, rest) else ()
+            parts = self._served.of(own) if ready(program, own, rest) else ()
             if len(parts) == 1 or (parts and found is None):
                 taken, found = kept, Step(parts, (), rest)
         return found
 
     def _narrow(self, program: Program, step: Step) -> Iterator[Step]:
         """Element math of rows or columns alone that the step's part would repeat."""
-        found = narrow_cuts(step.parts[0].program) if len(step.parts) == 1 else []
+        parts = self._parts([step])
+        found = narrow_cuts(parts[0].program) if len(parts) == 1 else []
         # The part may be one iteration of loops over points.
         every = {each.value.name: each for each in cuts(program, self._names)}
         taken: list[Cut] = []
@@ -341,18 +286,18 @@ class DivisionSearch:
         alone = next((self._step(first.rest, [each]) for each in behind), None)
         if alone is None:
             return True
-        parts = (*first.parts, *alone.parts)
+        parts = self._parts([first, alone])
         nodes = itertools.chain.from_iterable(walk(each.program.nodes) for each in parts)
         if any(isinstance(each, ir.Matmul) for each in nodes):
             return True
-        return not self._faster(Division(parts), Division(joined.parts))
+        return not self._faster(Division(parts), Division(self._parts([joined])))
 
     def _end(self, program: Program, focus: Program, choices: Sequence[Cut]) -> list[Cut]:
         """A cut after which a store is one part, as narrow as the first.
 
         It is the last one behind a product, and the fastest one of element math alone.
         """
-        ends = (each for each in choices if self._parts_of(reload(focus, [each])))
+        ends = (each for each in choices if self._served.of(reload(focus, [each])))
         found = next(ends, None)
         if found is None:
             return []
@@ -370,7 +315,7 @@ class DivisionSearch:
         """The part of a value, and behind it that of a store."""
         step = self._step(program, [cut])
         assert step is not None
-        return Division((*step.parts, *self._parts_of(reload(focus, [cut]))))
+        return Division(self._served.fastest((*step.parts, *self._served.of(reload(focus, [cut])))))
 
     def _is_repeated(self, program: Program, taken: Sequence[Cut], other: Cut) -> bool:
         """Whether a value that the part computes anyway would be computed again behind it.
@@ -392,9 +337,8 @@ class DivisionSearch:
         own, rest = slice_of(program, (), taken), reload(program, taken)
         if not ready(program, own, rest):
             return None
-        parts = self._parts_of(own)
+        parts = self._served.of(own)
         return Step(parts, tuple(taken), rest) if parts else None
 
-
-def _parts(steps: Sequence[Step]) -> tuple[Part, ...]:
-    return tuple(part for step in steps for part in step.parts)
+    def _parts(self, steps: Sequence[Step]) -> tuple[Part, ...]:
+        return self._served.fastest(part for step in steps for part in step.parts)
