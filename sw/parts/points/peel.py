@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Container, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
@@ -21,7 +20,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
-from sw.parts.part import Argument, Part, PartLaunch
+from sw.parts.part import Part
 from sw.parts.points.joined_columns import of_all_columns
 from sw.parts.points.joined_rows import (
     cut_tensors,
@@ -31,6 +30,7 @@ from sw.parts.points.joined_rows import (
     whole_rows_loop,
     without_single_blocks,
 )
+from sw.parts.points.point_launches import launches_of
 from sw.parts.points.point_slice import PointSlice
 from sw.parts.points.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import whole_block
@@ -105,7 +105,7 @@ def _part(
     made = sorted(made, key=lambda each: order.index(each.array))
     whole = dataclasses.replace(program, tensors=tuple(each.tensor for each in made), nodes=nodes)
     whole = dataclasses.replace(whole, nodes=simplified(whole))
-    return Part(whole, tuple(each.spec for each in made), _launches(points, made))
+    return Part(whole, tuple(each.spec for each in made), launches_of(points, made))
 
 
 class _NoSliceError(Exception):
@@ -339,43 +339,3 @@ def _join(
         size *= count
     segments = Segments(joined.axis, tuple(reversed(further))) if further else None
     return Dim(dim.name, size), segments
-
-
-def _launches(points: Sequence[ir.Loop], slices: Sequence[PointSlice]) -> tuple[PartLaunch, ...]:
-    """One launch for each iteration of the outer loops, which repeats the innermost one.
-
-    A loop around it whose iterations go on where those inside it end is repeated with it.
-    Launches whose iterations write rows between those of others are not repeated, but where all
-    write parts of the same rows.
-    """
-    last = points[-1].index if points else ""
-    between = any(_crosses(each, points[-1]) for each in slices if points and each.spec.output)
-    outer = list(points if between else points[:-1])
-    inner, repeat = (last, points[-1].extent) if points and not between else ("", 1)
-    while inner and outer and _goes_on(outer[-1].index, inner, repeat, slices):
-        repeat *= outer.pop().extent
-    found = []
-    for numbers in itertools.product(*(range(loop.extent) for loop in outer)):
-        at = dict(zip((loop.index for loop in outer), numbers))
-        arguments = (
-            Argument(
-                each.array,
-                each.offset + sum(each.strides[index] * n for index, n in at.items()),
-                each.strides.get(inner, 0),
-            )
-            for each in slices
-        )
-        found.append(PartLaunch(tuple(arguments), repeat))
-    return tuple(found)
-
-
-def _crosses(slice_: PointSlice, points: ir.Loop) -> bool:
-    """Whether iterations lie between one another, unless all are parts of the same rows."""
-    stride, spec = slice_.strides[points.index], slice_.spec
-    within = abs(stride) * (points.extent - 1) + spec.row_bytes <= spec.pitch
-    return stride < spec.reach - spec.row_bytes and not within
-
-
-def _goes_on(outer: str, inner: str, repeat: int, slices: Sequence[PointSlice]) -> bool:
-    """Whether a loop moves every slice as far as so many iterations of the loop inside it do."""
-    return all(each.strides[outer] == repeat * each.strides[inner] for each in slices)
