@@ -27,6 +27,8 @@ __all__ = ["with_key_windows"]
 _FEWEST = 16
 #: Rows of a point: a multiple of these, and about this part of the keys that a row sees.
 _ROWS, _PART = 32, 8
+#: Few points are one, which takes at most so many times the keys of each.
+_FEW = 1.25
 #: Products of queries and keys that stay, at most, by those of the whole loop.
 _STAY = 0.75
 
@@ -293,10 +295,12 @@ def _parts(rows: int, before: int, behind: int, end: int) -> list[_Rows]:
     size = ceil_div(ceil_div(behind - before + 1, _PART), _ROWS) * _ROWS
     head = min(rows, max(0, ceil_div(-before, _FEWEST) * _FEWEST))
     points = max(0, (min(rows, end - behind) - head) // size)
-    tail = head + points * size
+    tail, more = head + points * size, behind - before
+    if points * size + more <= _FEW * (size + more):
+        points, size = min(points, 1), points * size
     found = [
         _Rows(1, 0, head, 0, min(end, head + behind)),
-        _Rows(points, head, size, head + before, size + behind - before),
+        _Rows(points, head, size, head + before, size + more),
         _Rows(1, tail, rows - tail, tail + before, min(end, rows + behind) - tail - before),
     ]
     found = [each for each in found if each.points and each.rows]

@@ -202,6 +202,8 @@ def window_parts(queries, keys, window):
     size = 32 * -(-window // 256)
     head = min(queries, max(0, -((offset + 1 - window) // 16) * 16))
     count = (queries - head) // size if window else 0
+    if count * size + window - 1 <= 1.25 * (size + window - 1):
+        count, size = min(count, 1), count * size
     edges = [0, *(head + number * size for number in range(count + 1)), queries]
     if not window or head + offset < 1 and head:
         return whole
