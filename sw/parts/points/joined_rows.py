@@ -20,6 +20,7 @@ __all__ = [
     "right_operands",
     "row_loop",
     "whole_rows_loop",
+    "with_values_inside",
     "without_single_blocks",
 ]
 
@@ -36,6 +37,19 @@ def row_loop(nodes: tuple[ir.Node, ...]) -> ir.Loop | None:
     if not loop.blocks or loop.carries or loop.until is not None or loop.tile is not None:
         return None
     return loop if _is_alike(loop) else None
+
+
+def with_values_inside(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+    """The nodes with what a program makes of loads before its only loop, such as casts, in it."""
+    loads = tuple(each for each in nodes if isinstance(each, ir.Load))
+    *before, last = [each for each in nodes if not isinstance(each, ir.Load)]
+    made = {value.name for each in before for value in each.results}
+    moves = all(isinstance(each, ir.Cast | ir.Map | ir.Full) for each in before)
+    if not isinstance(last, ir.Loop) or not moves:
+        return nodes
+    if any(value.name in made for each in (*loads, last) for value in each.values):
+        return nodes
+    return (*loads, last.replace(nodes=(*before, *last.body)))
 
 
 def whole_rows_loop(nodes: tuple[ir.Node, ...], points: ir.Loop, rows: int) -> ir.Loop | None:

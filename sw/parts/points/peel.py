@@ -28,6 +28,7 @@ from sw.parts.points.joined_rows import (
     right_operands,
     row_loop,
     whole_rows_loop,
+    with_values_inside,
     without_single_blocks,
 )
 from sw.parts.points.point_launches import launches_of
@@ -270,6 +271,7 @@ def _of_all_points(
 
     Rows are in one order or in both, that of fewest slices in segments first.
     """
+    nodes = with_values_inside(nodes)
     loop = row_loop(nodes)
     if loop is not None:
         cut = cut_tensors(loop)

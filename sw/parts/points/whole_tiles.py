@@ -151,6 +151,8 @@ class WholeTiles:
     def _view(self, view: View) -> View:
         """The view of those of all points; a point of one row may have it without an entry."""
         if self._axis == 0:
+            if any(each.start.symbols for each in view.entries[:-1]):
+                raise RuleError("view", f"`{view}` is not of all rows")
             return View(view.tensor, (self._entry, view.entries[-1]))
         entries = [*view.entries]
         place = self._places[view.tensor]

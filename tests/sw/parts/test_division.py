@@ -307,14 +307,14 @@ def _first_block(value, depends, loops):
     return found[0], tuple(entries)
 
 
-_LAUNCHES, _LIVE, _PLACE = peel._launches, slices.live, slices._place
+_LAUNCHES, _LIVE, _PLACE = peel.launches_of, slices.live, slices._place
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("module", "name", "fault"),
     [
-        (peel, "_launches", _same_place),
+        (peel, "launches_of", _same_place),
         (slices, "live", _no_sums),
         (slices, "_place", _first_block),
     ],

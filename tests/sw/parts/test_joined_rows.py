@@ -12,6 +12,7 @@ from hw.numeric.formats import bf16
 from sim.run.api import compile_kernel
 from sw.array_spec import arrays_of
 from sw.ir.nodes import Loop
+from sw.ir.rewrite import walk
 from sw.kernels.flash_attention import attend, flash_attention
 from sw.parts.divide import divide
 from sw.parts.points.peel import peeled
@@ -234,3 +235,20 @@ def test_a_loop_over_one_row_keeps_its_end():
     """Point 0 has no row: its end is not that of the others."""
     with pytest.raises(BadInputError, match="not supported by hardware yet"):
         compile_kernel(ended_rows, "small", dtype=bf16, H=4, M=1, N=16)
+
+
+@tw.kernel("X[H, M, N], g[N] -> Y[H, M, N]")
+def gain_before(X, g, Y):
+    gain = tw.load_tile(g) + 1.0
+    for h in tw.each(X.shape[0]):
+        for i in tw.metapipe(X.shape[1]):
+            tw.store_tile(Y[h, i, :], tw.load_tile(X[h, i, :]) * gain)
+
+
+def test_what_is_made_of_loads_before_a_loop_over_rows_does_not_keep_points_apart(seed):
+    program, (part, _) = joined(gain_before)
+    loops = [each for each in walk(part.program.nodes) if isinstance(each, Loop)]
+    assert [each.extent for each in loops] == [30]
+    found = divide(program, served_by(named["small"]))
+    assert [each.arrays for each in found.parts] == [part.arrays]
+    assert agree(program, found, np.random.default_rng(seed), random.Random(seed))
