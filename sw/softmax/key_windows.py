@@ -8,7 +8,7 @@ the keys of its rows alone: the same for all points, so they are the iterations 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from hw.numeric.division import ceil_div
@@ -27,7 +27,7 @@ __all__ = ["with_key_windows"]
 _FEWEST = 16
 #: Rows of a point: a multiple of these, and about this part of the keys that a row sees.
 _ROWS, _PART = 32, 8
-#: Few points are one, which takes at most so many times the keys of each.
+#: In a loop, as over heads, few points are one, which takes at most so many times the keys of each.
 _FEW = 1.25
 #: Products of queries and keys that stay, at most, by those of the whole loop.
 _STAY = 0.75
@@ -153,6 +153,8 @@ class _Windows:
         self._finder = SoftmaxFinder(program)
         self._names = Names(program)
         self._indices = {each.index for each in walk(program.nodes) if isinstance(each, ir.Loop)}
+        #: Loops of several iterations around a node.
+        self._around = 0
         self.changed = False
 
     def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
@@ -163,8 +165,10 @@ class _Windows:
             if made:
                 self.changed = True
                 found += made
-            elif node.body:
+            elif isinstance(node, ir.Loop):
+                self._around += node.extent > 1
                 found.append(node.replace(nodes=self.block(node.body)))
+                self._around -= node.extent > 1
             else:
                 found.append(node)
         return tuple(found)
@@ -212,10 +216,11 @@ class _Windows:
         before, behind = (each - Affine.of(node.index) for each in (seen.first, seen.last))
         if scores.rows.size != size_symbol(node.index) or before.terms or behind.terms:
             return ()
-        parts = _parts(node.extent, before.constant, behind.constant, seen.end)
-        taken = sum(each.points * each.rows * each.keys for each in parts)
         every = node.extent * min(seen.end, behind.constant + ceil_div(node.extent, 2))
-        if not parts or taken > _STAY * every:
+        rows = node.extent, before.constant, behind.constant, seen.end
+        choices = (_parts(*rows, few=each) for each in ((_FEW, 1.0) if self._around else (1.0,)))
+        parts = next((each for each in choices if each and _taken(each) <= _STAY * every), None)
+        if parts is None:
             return ()
         most = max(parts, key=lambda each: each.points * each.rows)
         return tuple(
@@ -287,17 +292,20 @@ class _Windows:
         return ir.Loop((), (), rows.span, "each", point, part.points, None, None, (), (made,), ())
 
 
-def _parts(rows: int, before: int, behind: int, end: int) -> list[_Rows]:
+def _parts(rows: int, before: int, behind: int, end: int, few: float) -> list[_Rows]:
     """Rows in parts: those that see the first key, points, and those that are left.
 
-    Row r sees the keys from ``r + before`` to ``r + behind``, of all that are before the end.
+    Row r sees the keys from ``r + before`` to ``r + behind``, of all that are before the end. The
+    points are one if that takes at most `few` times the keys of each.
     """
+    if behind < before:
+        return []
     size = ceil_div(ceil_div(behind - before + 1, _PART), _ROWS) * _ROWS
     head = min(rows, max(0, ceil_div(-before, _FEWEST) * _FEWEST))
     points = max(0, (min(rows, end - behind) - head) // size)
     tail, more = head + points * size, behind - before
-    if points * size + more <= _FEW * (size + more):
-        points, size = min(points, 1), points * size
+    if points and points * size + more <= few * (size + more):
+        points, size = 1, points * size
     found = [
         _Rows(1, 0, head, 0, min(end, head + behind)),
         _Rows(points, head, size, head + before, size + more),
@@ -305,6 +313,11 @@ def _parts(rows: int, before: int, behind: int, end: int) -> list[_Rows]:
     ]
     found = [each for each in found if each.points and each.rows]
     return found if all(each.keys > 0 for each in found) else []
+
+
+def _taken(parts: Iterable[_Rows]) -> int:
+    """Products of queries and keys."""
+    return sum(each.points * each.rows * each.keys for each in parts)
 
 
 def _is_masked_alone(rows: ir.Loop, softmax: RunningSoftmax) -> bool:

@@ -57,7 +57,7 @@ def test_attention_moves_the_bytes_of_the_formula(case, seed, heavy, figure):
     assert outcome.report["verified"], outcome.problems
     # Without a mask, the heads of a group are more rows of it; else each reads keys and values.
     heads_run, rows_run = (heads, rows) if causal else (groups, rows * heads // groups)
-    parts = window_parts(rows_run, keys, window)
+    parts = window_parts(rows_run, keys, window, heads)
     cuts = _CUT.findall(chip_map(compiled[0]))
     query, pair = 2 * depth, 2 * 2 * depth
     kinds, read = list(dict.fromkeys(kind for kind, *_ in parts)), heads * rows * query

@@ -191,7 +191,7 @@ def halved(sums, times):
     return np.where(times == 0, sums, np.where(lost, np.float32(0), y))
 
 
-def window_parts(queries, keys, window):
+def window_parts(queries, keys, window, heads=1):
     """Queries by parts: each from a first to an end, with those of the keys that it takes.
 
     Of a window they are those of which one may see the first key, some of equal numbers, and the
@@ -199,27 +199,32 @@ def window_parts(queries, keys, window):
     """
     whole = [(0, (0, queries), (0, keys))]
     offset = keys - queries
-    size = 32 * -(-window // 256)
+    rows = 32 * -(-window // 256)
     head = min(queries, max(0, -((offset + 1 - window) // 16) * 16))
-    count = (queries - head) // size if window else 0
-    if count * size + window - 1 <= 1.25 * (size + window - 1):
-        count, size = min(count, 1), count * size
-    edges = [0, *(head + number * size for number in range(count + 1)), queries]
+    points = (queries - head) // rows if window else 0
     if not window or head + offset < 1 and head:
         return whole
-    parts = [
-        (kind, (first, end), (first + offset + 1 - window if kind else 0, end + offset))
-        for kind, first, end in zip([0, *[1] * count, 2], edges, edges[1:])
-        if end > first
-    ]
-    taken = sum((end - first) * (stop - start) for _, (first, end), (start, stop) in parts)
-    return whole if taken > 0.75 * queries * min(keys, offset + -(-queries // 2)) else parts
+    forms = [(points, rows)]
+    # Few points of several heads are one.
+    if heads > 1 and points and points * rows + window - 1 <= 1.25 * (rows + window - 1):
+        forms.insert(0, (1, points * rows))
+    for count, size in forms:
+        edges = [0, *(head + number * size for number in range(count + 1)), queries]
+        parts = [
+            (kind, (first, end), (first + offset + 1 - window if kind else 0, end + offset))
+            for kind, first, end in zip([0, *[1] * count, 2], edges, edges[1:])
+            if end > first
+        ]
+        taken = sum((end - first) * (stop - start) for _, (first, end), (start, stop) in parts)
+        if taken <= 0.75 * queries * min(keys, offset + -(-queries // 2)):
+            return parts
+    return whole
 
 
 def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=BLOCK):
     """`tile` and `block` may have one for each kind of parts of a window, in order."""
     q, k, v = (inputs[name] for name in "QKV")
-    parts = window_parts(q.shape[1], k.shape[1], window)
+    parts = window_parts(q.shape[1], k.shape[1], window, len(q))
     kinds = list(dict.fromkeys(kind for kind, *_ in parts))
     answers = []
     for kind, rows, keys in parts:

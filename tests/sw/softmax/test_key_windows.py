@@ -64,6 +64,34 @@ def test_queries_are_cut_into_parts_with_the_keys_of_their_window():
 
 
 @pytest.mark.parametrize(
+    ("count", "keys", "points"),
+    [(2, 4096, []), (1, 4096, [2]), (2, 286, [2])],
+    ids=["heads", "one head", "too many keys"],
+)
+def test_few_points_of_several_heads_are_one(count, keys, points):
+    """A quarter more keys cost less than launches, unless too many of all keys stay then."""
+    program = heads("small", {"window": 128}, H=count, G=count, M=64, S=keys, D=16).golden_program
+    loops = [each for each in walk(program.nodes) if isinstance(each, Loop)]
+    assert [each.extent for each in loops if each.index == "chunk"] == points
+    assert len(window_parts(64, keys, 128, count)) == (points or [1])[0]
+
+
+@tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
+def hidden(Q, K, V, Y):
+    """The window has no key."""
+    for i in tw.metapipe(Q.shape[0]):
+        at = tw.row_index(i) + 20
+        o = attend(tw.load_tile(Q[i, :]), K, V, 0.25, at=at, window=-1)
+        tw.store_tile(Y[i, :], o.to(tw.bf16))
+
+
+def test_a_window_of_no_key_stays_one_part():
+    dims = {"M": 40, "S": 64, "D": 16}
+    found = compile_kernel(hidden, named["small"], dims=dims, dtype=bf16).golden_program
+    assert len([each for each in walk(found.nodes) if isinstance(each, Loop)]) == 2
+
+
+@pytest.mark.parametrize(
     ("config", "sizes", "window", "share"),
     [
         ("large", {"H": 12, "G": 4, "M": 1, "S": 4096}, 128, 0.08),
