@@ -29,6 +29,8 @@ def weighted(e, V):
 
 def attend(q, K, V, scale, at=None, until=None, window=0):
     """Softmax(q Kᵀ · scale) V over blocks of keys; `at` is the last key that each row sees."""
+    if window < 0:
+        raise BadInputError(f"window must be a number of keys, 0 for all, not {window}")
     m, l, o = tw.full(q.rows, 1, LOWEST), tw.zeros(q.rows, 1), tw.zeros(q.rows, V.shape[1])
     for j in tw.metapipe(K.shape[0], until=until):
         k, v = tw.load_tile(K[j, :]), tw.load_tile(V[j, :])

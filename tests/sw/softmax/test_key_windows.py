@@ -76,21 +76,6 @@ def test_few_points_of_several_heads_are_one(count, keys, points):
     assert len(window_parts(64, keys, 128, count)) == (points or [1])[0]
 
 
-@tw.kernel("Q[M, D], K[S, D], V[S, D] -> Y[M, D]")
-def hidden(Q, K, V, Y):
-    """The window has no key."""
-    for i in tw.metapipe(Q.shape[0]):
-        at = tw.row_index(i) + 20
-        o = attend(tw.load_tile(Q[i, :]), K, V, 0.25, at=at, window=-1)
-        tw.store_tile(Y[i, :], o.to(tw.bf16))
-
-
-def test_a_window_of_no_key_stays_one_part():
-    dims = {"M": 40, "S": 64, "D": 16}
-    found = compile_kernel(hidden, named["small"], dims=dims, dtype=bf16).golden_program
-    assert len([each for each in walk(found.nodes) if isinstance(each, Loop)]) == 2
-
-
 @pytest.mark.parametrize(
     ("config", "sizes", "window", "share"),
     [
@@ -192,3 +177,15 @@ def test_numbers_that_a_result_needs_are_kept(seed):
     given = [draw.normal(size=(300, 16)).astype(bf16.dtype) for _ in range(3)]
     found = numbered.run(*given, config="small", backend="emulator")
     assert found.verified and np.array_equal(found.N[:, 0], np.arange(300))
+
+
+def test_a_window_of_no_key_stays_one_part():
+    dims, options = {"M": 100, "S": 100, "D": 16}, {"beside": -1}
+    found = compile_kernel(both_sides, named["small"], dims=dims, dtype=bf16, options=options)
+    loops = [each for each in walk(found.golden_program.nodes) if isinstance(each, Loop)]
+    assert [each.extent for each in loops] == [100, 100]
+
+
+def test_a_negative_window_is_refused():
+    with pytest.raises(tw.BadInputError, match="window must be a number of keys.*, not -3"):
+        heads("small", {"window": -3}, H=2, G=2, M=8, S=64, D=16)
