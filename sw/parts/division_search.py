@@ -91,7 +91,7 @@ class DivisionSearch:
 
     @property
     def refusal(self) -> BadInputError | None:
-        """Why pieces that were asked for are not served in any division, if there is one reason."""
+        """Refusal of a piece that no division serves, or None."""
         return self._served.misplaced or self._served.misformed
 
     def run(self, program: Program) -> Division | None:

@@ -44,7 +44,7 @@ class ServedParts:
 
     @property
     def asked(self) -> int:
-        """Number of programs that were asked for."""
+        """Number of distinct programs asked for."""
         return len(self._answers)
 
     def of(self, program: Program) -> tuple[Part, ...]:
