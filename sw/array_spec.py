@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
@@ -11,7 +12,7 @@ from hw.numeric.formats import Format
 from sw.ir.program import Program
 from sw.ir.types import Role
 
-__all__ = ["ArraySpec", "Segments", "arrays_of"]
+__all__ = ["ArraySpec", "Segments", "arrays_of", "points_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,3 +120,8 @@ def arrays_of(program: Program) -> tuple[ArraySpec, ...]:
         for each in program.tensors
         if each.type.role is not Role.LOCAL
     )
+
+
+def points_of(arrays: Iterable[ArraySpec]) -> int:
+    """Points that one iteration of a launch with such arrays takes together."""
+    return max((each.points[0] for each in arrays), default=1)

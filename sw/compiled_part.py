@@ -115,10 +115,12 @@ class CompiledPart:
         product = self.product
         if self.softmax is not None:
             return self.softmax.macs * self.iterations
-        return product.m * product.n * product.k * self.iterations if product else 0
+        points = self.part.points * self.iterations
+        return product.m * product.n * product.k * points if product else 0
 
     @property
     def macs_issued(self) -> int:
         """Multiply-accumulates of all iterations, with those on padding."""
-        choice = self.plan or self.pipeline
-        return choice.macs_issued * self.iterations if choice else 0
+        if self.plan is not None:
+            return self.plan.macs_issued * self.part.points * self.iterations
+        return self.pipeline.macs_issued * self.iterations if self.pipeline else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from sw.array_spec import ArraySpec
+from sw.array_spec import ArraySpec, points_of
 from sw.ir.program import Program
 
 __all__ = ["Argument", "Division", "Part", "PartLaunch", "in_order"]
@@ -72,6 +72,11 @@ class Part:
     def repeat(self) -> int:
         """Most iterations of a launch."""
         return max(launch.repeat for launch in self.launches)
+
+    @property
+    def points(self) -> int:
+        """Points that an iteration takes together."""
+        return points_of(self.arrays)
 
     def singly(self) -> Part:
         """The part with a launch for each iteration."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
+from hw.numeric.division import ceil_div
 from sw.epilogue.collector import Collector, result_writers, writer_choices
 from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, side_loads
 from sw.passes.field_limits import Unfit
@@ -22,6 +23,8 @@ __all__ = [
     "require_results",
 ]
 
+#: Vectors that arrive while memory answers.
+_FLIGHT = 160
 #: Fewest rows of a slot of C, if a block of rows is divided into several.
 _LEAST_PIECE = 16
 
@@ -197,8 +200,9 @@ def _operand_buffers(
     a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
     a_least = plan.a_slabs if plan.resident else 1
     b_least = plan.b_slabs if plan.passes > plan.together or plan.b_kept else 1
-    a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
-    b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
+    ahead = _ahead(plan)
+    a_slots = _slots(named, "a", a_tile, a_least, ahead * plan.a_slabs)
+    b_slots = _slots(named, "b", b_tile, b_least, ahead * plan.b_slabs)
     # Columns are read from whole blocks.
     a_blocks, b_blocks = plan.a_slot.alignment, plan.b_slot.alignment
     for group in range(plan.row_par):
@@ -215,6 +219,15 @@ def _operand_buffers(
         readers=1 + plan.b_split,
         reports=1 + plan.b_split,
     )
+
+
+def _ahead(plan: Plan) -> int:
+    """Panels of each operand that are loaded ahead: two, or more where these are few vectors.
+
+    Both have as many, so none waits for loads of the other that are not needed yet.
+    """
+    panel = plan.a_slabs * plan.a_bytes + plan.b_slabs * plan.b_bytes
+    return max(2, ceil_div(_FLIGHT * plan.vector_bytes, panel))
 
 
 def needed_buffers(

@@ -95,7 +95,12 @@ def _divide(c: Compilation) -> None:
         c.unfused = tuple(f"a softmax of rows is not fused: {each}" for each in missed)
     if c.together:
         parts = (
-            grouped_points(each, c.config, lambda part: serves(part.program, part.arrays) is None)
+            grouped_points(
+                each,
+                c.config,
+                c.schedule,
+                lambda part: serves(part.program, part.arrays) is None,
+            )
             for each in c.division.parts
         )
         every = tuple(itertools.chain.from_iterable(parts))

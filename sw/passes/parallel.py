@@ -23,9 +23,9 @@ from sw.search.best_first import BestFirst
 from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints
 from sw.search.remembered import Drawn, remembered
-from sw.search.rough_cost import beside_cycles, least, rough
+from sw.search.rough_cost import beside_cycles, least, repeated_cycles, rough
 
-__all__ = ["Timed", "estimate", "parallel", "require_fit"]
+__all__ = ["Timed", "estimate", "parallel", "repeated_estimate", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
@@ -39,6 +39,8 @@ _CLOSE = 1.01
 _EQUAL = 1.005
 #: Most of them that are run with a clock, and most cycles of their PCUs, which take about 2 s.
 _TIMED_PLANS, _TIMED_WORK = 4, 320_000
+#: Iterations of a launch that such a run takes at most.
+_ITERATIONS = 15
 #: A packet that a lane program of an epilogue takes is as much work of such a run as these cycles.
 _PACKET_WORK = 30
 
@@ -51,7 +53,11 @@ _Group = tuple[float, int, Callable[[], Iterable[tuple[float, int, Plan]]]]
 
 
 def parallel(
-    product: Product, config: ChipConfig, constraints: Constraints, timed: Timed | None = None
+    product: Product,
+    config: ChipConfig,
+    constraints: Constraints,
+    timed: Timed | None = None,
+    repeat: int = 1,
 ) -> Iterator[tuple[Plan, Fit]]:
     """Choose how a product is distributed over a chip.
 
@@ -63,6 +69,8 @@ def parallel(
     timed : callable, optional
         Cycles of a plan by a run with a clock; None if it cannot be routed. The plans that are
         about as good as the best one by the cost model are compared by it, as far as that is quick.
+    repeat : int
+        Iterations of a launch.
 
     Yields
     ------
@@ -79,13 +87,14 @@ def parallel(
     found: list[_Candidate] = []
     for number, (plan, places) in enumerate(itertools.islice(search.fitting, _FINALISTS)):
         cycles = predict(plan, places) + beside_cycles(plan)
+        cycles += (repeat - 1) * repeated_cycles(plan)
         if plan.grouped:
             # Passes at once must gain more than runs that count as equal differ by.
             cycles *= _EQUAL
         found.append((cycles, number, plan, places))
     found.sort(key=lambda each: each[:2])
     best: dict[object, tuple[Plan, Fit]] = {}
-    for _, _, plan, places in found if timed is None else _ranked(found, timed):
+    for _, _, plan, places in found if timed is None else _ranked(found, timed, repeat):
         grid = (plan.row_par, plan.col_par, plan.product.turned, len(places.collectors))
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
@@ -138,7 +147,19 @@ def estimate(product: Product, config: ChipConfig, constraints: Constraints) -> 
     return _estimated(_Case(product, config, constraints))
 
 
-def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
+def repeated_estimate(product: Product, config: ChipConfig, constraints: Constraints) -> float:
+    """Cycles of one of many iterations of a product, by its plan of the best estimate.
+
+    Raises
+    ------
+    BadInputError
+        As `parallel` does.
+    """
+    plan, _ = next(iter(_search(_Case(product, config, constraints)).fitting))
+    return repeated_cycles(plan)
+
+
+def _ranked(found: list[_Candidate], timed: Timed, repeat: int) -> list[_Candidate]:
     """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
     close: dict[str, _Candidate] = {}
     work = 0.0
@@ -149,7 +170,9 @@ def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
         key = dataclasses.replace(plan, resident=True, a_slab=1, b_slab=1).describe()
         if key in close:
             continue
-        work += cycles * plan.row_par * plan.col_par + _PACKET_WORK * plan.lane_packets
+        run = min(repeat, _ITERATIONS)
+        work += run / repeat * cycles * plan.row_par * plan.col_par
+        work += run * _PACKET_WORK * plan.lane_packets
         if cycles > _CLOSE * found[0][0] or work > _TIMED_WORK or len(close) == _TIMED_PLANS:
             break
         close[key] = each

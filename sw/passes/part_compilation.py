@@ -25,6 +25,7 @@ from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.prove import Liveness
 from sw.search.constraints import Constraints
+from sw.stages.chip_share import beside_text
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Region
 from sw.stages.softmax.softmax_product import SoftmaxProduct
@@ -127,4 +128,4 @@ class PartCompilation:
         if self.pipeline is not None:
             return self.pipeline.summary
         assert self.plan is not None
-        return self.plan.describe()
+        return beside_text(self.part.points) + self.plan.describe()

@@ -32,11 +32,13 @@ from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.prove import LivenessError, require_live
 from sw.search.constraints import Constraints
+from sw.stages.chip_share import graph_of_all_points, homes_of_all_points, share_of
 from sw.stages.lowering import lower
 from sw.stages.product_graph import product_graph
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.region import Region
 from sw.stages.softmax.softmax_product import SoftmaxProduct
+from sw.stages.stage_graph import StageGraph
 from sw.timing.prediction import predict_cycles
 
 __all__ = ["MOST_PLANS", "PART_PASSES"]
@@ -82,23 +84,32 @@ def _parallel(c: PartCompilation) -> Iterator[None]:
             yield
         return
     assert c.product is not None
-    plans = parallel(c.product, c.config, c.constraints, functools.partial(_timed, c))
+    share = share_of(c.config, c.part.points)
+    timed = functools.partial(_timed, c)
+    plans = parallel(c.product, share, c.constraints, timed, c.part.repeat)
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
-        c.homes = c.fit.homes
+        c.homes = homes_of_all_points(c.fit.homes, share, c.part.points)
         yield
 
 
 def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
     """Predicted cycles of a plan; None if it cannot be routed, or is not live."""
     try:
-        netlist = lower(product_graph(plan, places, c.arrays), places.homes, c.config)
+        homes = homes_of_all_points(places.homes, plan.config, c.part.points)
+        netlist = lower(_product_graph(c, plan, places), homes, c.config)
         placement = _placed(c, netlist, c.place_seed)
         routes = route(netlist, placement, c.config, seed=c.place_seed)
         chip = assemble(netlist, placement, routes, c.config)
         c.timed.append((netlist, placement, routes, chip))
-        return predict_cycles(chip).kernel
+        return predict_cycles(chip, repeat=c.part.repeat).kernel
     except (BadInputError, Unfit):
         return None
+
+
+def _product_graph(c: PartCompilation, plan: Plan, places: Fit) -> StageGraph:
+    """Stages of a plan, for each point that an iteration takes."""
+    graph = product_graph(plan, places, c.arrays)
+    return graph_of_all_points(graph, plan.config, c.arrays, c.part.points)
 
 
 def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
@@ -132,7 +143,7 @@ def _graph(c: PartCompilation) -> None:
     assert c.plan is not None and c.fit is not None
     try:
         with _own_fault("graph"):
-            c.graph = product_graph(c.plan, c.fit, c.arrays)
+            c.graph = _product_graph(c, c.plan, c.fit)
     except Unfit as problem:
         raise FitError(str(problem), value=problem.value, rule=problem.rule) from problem
 

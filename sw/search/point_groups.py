@@ -1,20 +1,29 @@
 """Choice of how many points of a launch an iteration takes together, by estimated cycles.
 
-The units of one point take a vector of keys and one of values a cycle, which two AGCUs load. Of a
-chip with more AGCUs, points side by side use the others.
+The units of a point of attention take a vector of keys and one of values a cycle, which two AGCUs
+load. Of a chip with more AGCUs, points side by side use the others. A small product is work for few
+PCUs, and its weights come by one AGCU: products side by side use the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
+from sw.language import Schedule
 from sw.parts.part import Part, PartLaunch
+from sw.passes.choices import constraints_of
+from sw.passes.field_limits import Unfit
+from sw.passes.parallel import repeated_estimate
+from sw.passes.stage import Product
 from sw.search.alone import START
 from sw.search.held_up import CLEAR
 from sw.softmax.recognition import has_powers
+from sw.stages.chip_share import share_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.softmax.softmax_product import SoftmaxProduct
@@ -27,7 +36,7 @@ _CLEAR_APART = 1.25
 
 
 def grouped_points(
-    part: Part, config: ChipConfig, serves: Callable[[Part], bool]
+    part: Part, config: ChipConfig, schedule: Schedule, serves: Callable[[Part], bool]
 ) -> tuple[Part, ...]:
     """The part, or parts whose iterations take several points each, if that is clearly faster.
 
@@ -35,22 +44,33 @@ def grouped_points(
     ----------
     part : Part
     config : ChipConfig
+    schedule : Schedule
+        Choices for the kernel.
     serves : callable
         Whether one image computes a part.
     """
     best: tuple[Part, ...] = (part,)
-    if part.repeat == 1 or not has_powers(part.program):
+    if part.repeat == 1 or config.agcu.count == 1:
         return best
-    least = _cycles(part, config)
+    if not isinstance(recognised(part.program, part.arrays, config), Product | SoftmaxProduct):
+        return best
+
+    def cycles_of(parts: tuple[Part, ...]) -> float:
+        try:
+            return sum(_cycles(each, config, schedule) for each in parts)
+        except (BadInputError, Unfit):
+            return math.inf
+
+    least = cycles_of(best)
     for count in range(2, config.agcu.count + 1):
         parts = _in_groups(part, count)
         if not parts or not serves(parts[0]):
             continue
-        if len(parts) > 1:
+        if len(parts) > 1 and has_powers(part.program):
             parts = _with_keys(parts, config)
         if not all(map(serves, parts)):
             continue
-        cycles = sum(_cycles(each, config) for each in parts)
+        cycles = cycles_of(parts)
         if (CLEAR if len(parts) == 1 else _CLEAR_APART) * cycles < least:
             best, least = parts, cycles
     return best
@@ -60,7 +80,8 @@ def _in_groups(part: Part, count: int) -> tuple[Part, ...]:
     """A part whose iterations take so many points each, and one of the points that are left.
 
     An iteration takes one point of each of ``count`` equal ranges, so what it accesses lies as far
-    apart as the ranges do. Empty if the launches differ, or have fewer points.
+    apart as the ranges do. Empty if the launches differ, or have fewer points, or if a later point
+    lies before an earlier one.
 
     Parameters
     ----------
@@ -70,9 +91,13 @@ def _in_groups(part: Part, count: int) -> tuple[Part, ...]:
     first, *others = part.launches
     strides = [each.stride for each in first.arguments]
     repeat, left = divmod(first.repeat, count)
-    if not repeat or any(
-        each.repeat != first.repeat or [every.stride for every in each.arguments] != strides
-        for each in others
+    if (
+        not repeat
+        or min(strides) < 0
+        or any(
+            each.repeat != first.repeat or [every.stride for every in each.arguments] != strides
+            for each in others
+        )
     ):
         return ()
     arrays = tuple(
@@ -128,8 +153,16 @@ def _best(part: Part, config: ChipConfig) -> tuple[SoftmaxProduct, Pipeline]:
     return work, next(pipelines_of(work, part.arrays, config, part.program.name))
 
 
-def _cycles(part: Part, config: ChipConfig) -> float:
+def _cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float:
     """Estimated cycles of all launches of a part, whose iterations start while others end."""
-    once = _best(part, config)[1]
-    again = once.cycles - once.start
-    return sum(START + once.cycles + (launch.repeat - 1) * again for launch in part.launches)
+    work = recognised(part.program, part.arrays, config)
+    if isinstance(work, Product):
+        share = share_of(config, part.points)
+        constraints = constraints_of(work, schedule.within(part.program))
+        again = repeated_estimate(work, share, constraints)
+        once = START + again
+    else:
+        pipeline = _best(part, config)[1]
+        again = pipeline.cycles - pipeline.start
+        once = START + pipeline.cycles
+    return sum(once + (launch.repeat - 1) * again for launch in part.launches)

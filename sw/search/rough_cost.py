@@ -10,7 +10,7 @@ from sw.passes.fit import pieces
 from sw.passes.plan import Plan, fewest_rows
 from sw.search.operand_agcus import a_parts_of, a_shares, b_shares, operand_agcus
 
-__all__ = ["beside_cycles", "least", "product_cycles", "rough"]
+__all__ = ["beside_cycles", "least", "product_cycles", "repeated_cycles", "rough"]
 
 #: A plan is charged this part of the time in which its grid is busy: of two plans that memory
 #: bounds alike, the grid that is less busy catches up after a wait.
@@ -42,6 +42,17 @@ def rough(plan: Plan) -> float:
     begin = max(share.at_port(a, b), share.a_writes) + _LONGER * (a + b)
     loads = load_cycles(plan, share)
     return max(passes + first, loads) + begin + end + _beside(plan, loads)
+
+
+def repeated_cycles(plan: Plan) -> float:
+    """Cycles of one of many iterations, whose loads, passes and stores overlap with others.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    share = _first_shares(plan)
+    return max(_product_cycles(plan, share)[0], load_cycles(plan, share))
 
 
 def product_cycles(plan: Plan) -> tuple[float, float]:

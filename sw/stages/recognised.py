@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from sw.array_spec import ArraySpec, Segments
+from sw.array_spec import ArraySpec, Segments, points_of
 from sw.gathers.adding_pipeline import adding_pipelines
 from sw.gathers.gather_pipeline import gather_pipelines
 from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
@@ -59,12 +59,13 @@ def recognised(
     """
     _require_on_chips(program, config)
     work = _recognised(program, config)
-    points = max((each.points[0] for each in arrays), default=1)
+    points = points_of(arrays)
     if points > 1:
-        if not isinstance(work, SoftmaxProduct):
-            message = "Points beside one another are those of two products with a softmax"
+        if not isinstance(work, Product | SoftmaxProduct):
+            message = "Points beside one another are those of products of loaded tiles"
             raise ProgramError("unserved", message, None)
-        work = dataclasses.replace(work, points=points)
+        if isinstance(work, SoftmaxProduct):
+            work = dataclasses.replace(work, points=points)
     if isinstance(work, Region) or not any(each.segments for each in arrays):
         return work
     if not isinstance(work, Product):

@@ -25,9 +25,11 @@ LATENCY = 100
 #: Cycles from the report of the last box to the end of the kernel: the count of boxes, and the
 #: command processor (`hw.agcu.unit`, `hw.command.processor`).
 END = 2
-#: Iterations that are run. Further ones take as long as the last ones of these: two, for with two
-#: slots of a buffer every other iteration may wait.
-_FEW, _PERIOD = 5, 2
+#: Iterations of a period: two, for with two slots of a buffer every other iteration may wait. Of at
+#: most so many cycles they are short: several are under way at once, and a period is longer.
+_PERIOD, _SHORT, _SHORT_PERIOD = 2, 2048, 4
+#: Two periods of short iterations are alike if their cycles differ by at most this part.
+_ALIKE = 1 / 128
 #: Runs that are remembered.
 _REMEMBERED = 256
 
@@ -207,14 +209,24 @@ def _timed(program: ChipProgram, latency: int, arguments: Sequence[int]) -> Time
 def _repeated(
     program: ChipProgram, once: int, repeat: int, latency: int, arguments: Sequence[int]
 ) -> int:
-    """Cycles of a kernel of several iterations, given those of one."""
+    """Cycles of a kernel of several iterations, given those of one.
+
+    Two periods are run. Further iterations take as long as those of the second one. If periods of
+    short iterations differ, both are one, and as many iterations more are run.
+    """
     ends = {1: once}
-    few = min(repeat, _FEW)
-    for count in (few,) if repeat == few else (few - _PERIOD, few):
-        several = iterated(program, count)
-        if several is None:
-            return once * repeat
-        ends[count] = round(_timed(several, latency, arguments).end) + END
-    if repeat == few:
-        return ends[few]
-    return ends[few] + round((repeat - few) * (ends[few] - ends[few - _PERIOD]) / _PERIOD)
+    period = _PERIOD if once > _SHORT else _SHORT_PERIOD
+    while True:
+        last = min(repeat, 2 * period + 1)
+        for count in (period + 1, last):
+            if count <= repeat and count not in ends:
+                several = iterated(program, count)
+                if several is None:
+                    return once * repeat
+                ends[count] = round(_timed(several, latency, arguments).end) + END
+        if last == repeat:
+            return ends[last]
+        first, second = ends[period + 1] - once, ends[last] - ends[period + 1]
+        if once > _SHORT or abs(first - second) <= _ALIKE * second:
+            return ends[last] + round((repeat - last) * second / period)
+        period *= 2

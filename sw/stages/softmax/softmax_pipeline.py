@@ -25,9 +25,9 @@ from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import score_scale
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, require_count, unfit
+from sw.stages.chip_share import beside_text, of_all_points, share_of
 from sw.stages.long_rows import rows_of, whole_pieces_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
-from sw.stages.softmax.chip_share import of_all_points, share_of
 from sw.stages.softmax.chosen_sizes import SoftmaxSizes
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.stages.softmax.softmax_sizes import (
@@ -123,9 +123,8 @@ class _Builder:
             self._queries(part, first, pairs)
         for part in range(sizes.column_parts):
             self._output(part)
-        beside = f"{work.points} points beside one another, each on " if work.points > 1 else ""
         found = of_all_points(self.parts, config, self.arrays, work.points).done(
-            beside + sizes.text,
+            beside_text(work.points) + sizes.text,
             sizes.queries,
             work.width,
             sizes.block,

@@ -13,7 +13,7 @@ from sim.run.job import Problem
 from sw.kernels.attention import attention
 from sw.kernels.flash_attention import flash_attention
 from sw.passes.field_limits import Unfit
-from sw.stages.softmax.chip_share import share_of
+from sw.stages.chip_share import share_of
 
 #: Chips with AGCUs that one point leaves idle.
 LARGE = named["large"]
@@ -82,7 +82,7 @@ def test_a_point_that_is_left_is_a_part_of_its_own():
     ("chip", "sizes"),
     [
         (LARGE, {"H": 1, "M": 1, "S": 1024}),
-        (LARGE, {"H": 8, "M": 200, "S": 200}),
+        (LARGE, {"H": 4, "M": 300, "S": 300}),
         (dataclasses.replace(LARGE, agcu=AgcuConfig(count=3)), {"H": 8, "M": 1, "S": 1024}),
     ],
     ids=["one head", "queries for all PCUs", "three AGCUs"],
@@ -134,10 +134,24 @@ def test_the_text_of_a_division_names_the_points():
     assert "K: 2 points 256000 bytes apart" in program.texts["divide"]
 
 
-def test_a_chip_is_divided_evenly_or_not():
-    share = share_of(LARGE, 2)
-    assert (share.pcu_count, share.pmu_count, share.agcu.count) == (9, 9, 2)
-    with pytest.raises(Unfit, match="divisible among 3 points, not have 18 PCUs, 18 PMUs and 4"):
-        share_of(LARGE, 3)
-    with pytest.raises(Unfit, match="divisible among 2 points"):
-        share_of(ChipConfig(rows=3, columns=3), 2)
+@pytest.mark.parametrize(
+    ("chip", "points", "units"),
+    [
+        (LARGE, 2, (9, 9, 2)),
+        (LARGE, 3, (6, 6, 1)),
+        (LARGE, 4, (4, 4, 1)),
+        (ChipConfig(rows=3, columns=3, agcu=AgcuConfig(count=2)), 2, (2, 2, 1)),
+        (ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=16)), 2, (64, 64, 8)),
+        (ChipConfig(rows=64, columns=6, agcu=AgcuConfig(count=2)), 2, (96, 96, 1)),
+    ],
+)
+def test_shares_have_as_many_units_as_go_round(chip, points, units):
+    share = share_of(chip, points)
+    assert (share.pcu_count, share.pmu_count, share.agcu.count) == units
+
+
+def test_a_share_has_a_unit_of_each_kind():
+    with pytest.raises(Unfit, match="for each of 5 points, not 18 PCUs, 18 PMUs and 4 AGCUs"):
+        share_of(LARGE, 5)
+    with pytest.raises(Unfit, match="have a PCU, a PMU and an AGCU for each of 2 points"):
+        share_of(ChipConfig(rows=1, columns=2, agcu=AgcuConfig(count=2)), 2)
