@@ -10,10 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from _pytest.nodeid import NodeId
 from xdist.scheduler import LoadGroupScheduling
+
+from sim.native import chip_model
 
 __all__: list[str] = []
 
@@ -117,6 +120,18 @@ def heavy_lock() -> HeavyLock:
 def heavy(heavy_lock: HeavyLock) -> Iterator[None]:
     """Hold the lock for a whole test: one that builds or runs a Verilator model."""
     with heavy_lock():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_model_of_a_light_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keep a quick test that is not heavy from models of chips, which take minutes to build."""
+    slow = request.node.get_closest_marker("slow") is not None
+    if slow or "heavy_lock" in request.fixturenames:
+        yield
+        return
+    rule = "A test that runs on the model of a chip must use `heavy`, or be slow"
+    with mock.patch.object(chip_model, "build_parts", side_effect=AssertionError(rule)):
         yield
 
 

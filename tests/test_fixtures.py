@@ -25,6 +25,21 @@ def test_work(heavy, heavy_lock, part):
         os.rmdir("busy")
 """
 
+MODELS = """
+import pytest
+from sim.native import chip_model
+
+def test_light():
+    chip_model.build_parts([], "")
+
+def test_heavy(heavy):
+    assert chip_model.build_parts.__module__ == "sim.native.archive"
+
+@pytest.mark.slow
+def test_slow():
+    assert chip_model.build_parts.__module__ == "sim.native.archive"
+"""
+
 EVIDENCE = """
 import pytest
 
@@ -107,6 +122,11 @@ def test_without_the_lock_the_same_tests_do_overlap(project):
     assert any(run.wait(timeout=60) != 0 for run in both)
     for run in both:
         run.stdout.close()
+
+
+def test_a_light_test_builds_no_model_of_a_chip(project):
+    said, _ = pytest_in(project(MODELS)).communicate(timeout=60)
+    assert "1 failed, 2 passed" in said and "must use `heavy`, or be slow" in said, said
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadgroup"]])

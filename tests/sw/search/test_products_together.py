@@ -133,7 +133,7 @@ def test_products_together_equal_golden_on_the_rtl(kernel, chip, seed):
         inputs = [random_operand(draw, shape, bf16) for shape in shapes_of(kernel, *each)]
         found = kernel.run(*inputs, config=named[chip], backend="rtl")
         assert found.verified, found.problems
-        assert abs(found.predicted_cycles / found.cycles - 1) < 0.03
+        assert abs(found.predicted_cycles / found.cycles - 1) < 0.05
 
 
 @pytest.mark.parametrize("latency", [1, 100, 400])

@@ -57,7 +57,7 @@ def test_results_equal_golden(only_many, kernel, config, sizes):
     verify(kernel, config, sizes, {narrower: fp32}.get(kernel, bf16))
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "dtype"), [(add, int8), (silu, bf16), (add, fp32)])
 def test_equal_on_the_rtl_in_the_predicted_cycles(only_many, kernel, dtype):
     require_predicted(kernel, "small", (70, 90), dtype, seed=3)

@@ -82,7 +82,7 @@ def only_sharing(monkeypatch):
     only_grids(monkeypatch, row_choices, lambda each: each.lines > lines)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "sizes", "form"),
     [(softmax, (100, 150), bf16), (softmax, (70, 90), fp32), (rms_norm, (130, 256), bf16)],
