@@ -39,8 +39,6 @@ _CLOSE = 1.01
 _EQUAL = 1.005
 #: Most of them that are run with a clock, and most cycles of their PCUs, which take about 2 s.
 _TIMED_PLANS, _TIMED_WORK = 4, 320_000
-#: Iterations of a launch that such a run takes at most.
-_ITERATIONS = 15
 #: A packet that a lane program of an epilogue takes is as much work of such a run as these cycles.
 _PACKET_WORK = 30
 
@@ -94,7 +92,7 @@ def parallel(
         found.append((cycles, number, plan, places))
     found.sort(key=lambda each: each[:2])
     best: dict[object, tuple[Plan, Fit]] = {}
-    for _, _, plan, places in found if timed is None else _ranked(found, timed, repeat):
+    for _, _, plan, places in found if timed is None else _ranked(found, timed):
         grid = (plan.row_par, plan.col_par, plan.product.turned, len(places.collectors))
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
@@ -159,7 +157,7 @@ def repeated_estimate(product: Product, config: ChipConfig, constraints: Constra
     return repeated_cycles(plan)
 
 
-def _ranked(found: list[_Candidate], timed: Timed, repeat: int) -> list[_Candidate]:
+def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
     close: dict[str, _Candidate] = {}
     work = 0.0
@@ -170,9 +168,7 @@ def _ranked(found: list[_Candidate], timed: Timed, repeat: int) -> list[_Candida
         key = dataclasses.replace(plan, resident=True, a_slab=1, b_slab=1).describe()
         if key in close:
             continue
-        run = min(repeat, _ITERATIONS)
-        work += run / repeat * cycles * plan.row_par * plan.col_par
-        work += run * _PACKET_WORK * plan.lane_packets
+        work += cycles * plan.row_par * plan.col_par + _PACKET_WORK * plan.lane_packets
         if cycles > _CLOSE * found[0][0] or work > _TIMED_WORK or len(close) == _TIMED_PLANS:
             break
         close[key] = each

@@ -85,7 +85,8 @@ def _parallel(c: PartCompilation) -> Iterator[None]:
         return
     assert c.product is not None
     share = share_of(c.config, c.part.points)
-    timed = functools.partial(_timed, c)
+    # Of many iterations the estimate tells nearly as much as runs of several, which take long.
+    timed = functools.partial(_timed, c) if c.part.repeat == 1 else None
     plans = parallel(c.product, share, c.constraints, timed, c.part.repeat)
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
         c.homes = homes_of_all_points(c.fit.homes, share, c.part.points)
@@ -101,7 +102,7 @@ def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
         routes = route(netlist, placement, c.config, seed=c.place_seed)
         chip = assemble(netlist, placement, routes, c.config)
         c.timed.append((netlist, placement, routes, chip))
-        return predict_cycles(chip, repeat=c.part.repeat).kernel
+        return predict_cycles(chip).kernel
     except (BadInputError, Unfit):
         return None
 

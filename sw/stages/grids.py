@@ -11,7 +11,7 @@ from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.pipeline import Pipeline
 
-__all__ = ["Grid", "grids", "on_grids", "on_lines", "opened"]
+__all__ = ["Grid", "grids", "most_chains", "on_grids", "on_lines", "opened"]
 
 Choice = TypeVar("Choice")
 
@@ -89,6 +89,17 @@ def grids(
 
     found = [each for each in found if each.pcus(programs) <= config.pcu_count]
     return sorted(found, key=order)
+
+
+def most_chains(config: ChipConfig, programs: int, shares: int) -> int:
+    """Most chains of lane programs on a chip, of which so many share all PCUs but the first."""
+    fitting = (
+        chains
+        for share in range(1, shares + 1)
+        for chains in range(share, config.pcu_count + 1, share)
+        if Grid(1, chains, share).pcus(programs) <= config.pcu_count
+    )
+    return max(fitting, default=1)
 
 
 def on_grids(

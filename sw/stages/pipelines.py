@@ -14,6 +14,7 @@ from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import int8
 from sw.array_spec import ArraySpec
+from sw.fabric.merges import MERGED
 from sw.lane_codes.balanced_codes import balanced_codes
 from sw.lane_codes.joined_codes import joined_firsts
 from sw.lane_codes.lane_code import LaneCode, lower_halves
@@ -23,6 +24,7 @@ from sw.language.program_error import ProgramError
 from sw.passes.field_limits import Unfit, unfit
 from sw.stages.columns.column_pipeline import column_pipelines
 from sw.stages.elements.element_pipeline import element_pipelines
+from sw.stages.grids import most_chains
 from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
@@ -302,7 +304,7 @@ def _of_lower_halves(
     A group then has half as many rows, so more PCUs have one, or the last one takes less time.
     """
     wide, half = region.widened(), config.width_bits // 32
-    chains = max(1, config.pcu_count // len(codes))
+    chains = most_chains(config, len(codes), MERGED)
 
     def cycles(rows: int) -> float:
         """Cycles per column of the busiest PCU, for groups of so many rows."""

@@ -30,6 +30,8 @@ HALVES = "8 rows per vector"
         (softmax, "small", (32, 4096)),
         (rms_norm, "large", (64, 3000)),
         (layer_norm, "small", (16, 2300)),
+        (layer_norm, "small", (32, 900)),
+        (layer_norm, "large", (61, 515)),
     ],
 )
 def test_few_rows_equal_golden(kernel, chip, shape):
@@ -125,6 +127,17 @@ def test_few_rows_take_about_the_cycles_of_fp32(chip, rows, columns, most, figur
 def test_halves_are_taken_where_that_is_faster(chip, shape, rows):
     """Not where every PCU has a group, or in short vectors."""
     assert f"{rows} rows per vector" in summary(softmax, chip, shape)
+
+
+def test_chains_that_share_pcus_take_halves():
+    """The PCUs are too few for eight chains of three, but not for their first ones and four pairs.
+
+    Of 16 rows in a vector four chains have work.
+    """
+    compiled = compiled_of(layer_norm, "large", (64, 1315))
+    assert "8 chains of 3 PCUs, every 2 of which share" in compiled.parts[0].pipeline.summary
+    assert HALVES in compiled.parts[0].pipeline.summary
+    assert compiled.predicted_cycles < 0.7 * 34_032
 
 
 @tw.kernel("w[N], X[M, N], b[M, 1] -> y[M, 1]")
