@@ -34,6 +34,10 @@ __all__ = ["grouped_points"]
 #: than the estimate counts where they are short.
 _CLEAR_APART = 1.25
 
+#: Cycles that an iteration of a product takes longer than by the estimate: waits at its ends, which
+#: points beside one another share.
+_BETWEEN = 32
+
 
 def grouped_points(
     part: Part, config: ChipConfig, schedule: Schedule, serves: Callable[[Part], bool]
@@ -159,7 +163,7 @@ def _cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float:
     if isinstance(work, Product):
         share = share_of(config, part.points)
         constraints = constraints_of(work, schedule.within(part.program))
-        again = repeated_estimate(work, share, constraints)
+        again = _BETWEEN + repeated_estimate(work, share, constraints)
         once = START + again
     else:
         pipeline = _best(part, config)[1]
