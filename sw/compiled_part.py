@@ -110,17 +110,21 @@ class CompiledPart:
         return sum(launch.repeat for launch in self.part.launches)
 
     @property
+    def points(self) -> int:
+        """Points that all iterations compute: several of them in one, beside one another."""
+        return self.part.points * self.iterations
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates of all iterations, without those on padding."""
         product = self.product
         if self.softmax is not None:
             return self.softmax.macs * self.iterations
-        points = self.part.points * self.iterations
-        return product.m * product.n * product.k * points if product else 0
+        return product.m * product.n * product.k * self.points if product else 0
 
     @property
     def macs_issued(self) -> int:
         """Multiply-accumulates of all iterations, with those on padding."""
         if self.plan is not None:
-            return self.plan.macs_issued * self.part.points * self.iterations
+            return self.plan.macs_issued * self.points
         return self.pipeline.macs_issued * self.iterations if self.pipeline else 0

@@ -23,7 +23,8 @@ __all__ = [
     "require_results",
 ]
 
-#: Vectors that arrive while memory answers.
+#: Vectors that arrive in the time from the request of a load to that of the next one into its slot:
+#: the latency that predictions assume, and the ways of vectors and tokens.
 _FLIGHT = 160
 #: Fewest rows of a slot of C, if a block of rows is divided into several.
 _LEAST_PIECE = 16

@@ -84,8 +84,8 @@ def parallel(
     search = _search(_Case(product, config, constraints))
     found: list[_Candidate] = []
     for number, (plan, places) in enumerate(itertools.islice(search.fitting, _FINALISTS)):
-        cycles = predict(plan, places) + beside_cycles(plan)
-        cycles += (repeat - 1) * repeated_cycles(plan)
+        beside = beside_cycles(plan)
+        cycles = predict(plan, places) + beside + (repeat - 1) * (repeated_cycles(plan) + beside)
         if plan.grouped:
             # Passes at once must gain more than runs that count as equal differ by.
             cycles *= _EQUAL

@@ -45,6 +45,8 @@ __all__ = ["MOST_PLANS", "PART_PASSES"]
 
 #: Most plans that are tried before a product is refused.
 MOST_PLANS = 12
+#: Most iterations of a launch whose plans are compared by runs with a clock.
+_FEW_ITERATIONS = 4
 
 
 @contextlib.contextmanager
@@ -86,7 +88,7 @@ def _parallel(c: PartCompilation) -> Iterator[None]:
     assert c.product is not None
     share = share_of(c.config, c.part.points)
     # Of many iterations the estimate tells nearly as much as runs of several, which take long.
-    timed = functools.partial(_timed, c) if c.part.repeat == 1 else None
+    timed = functools.partial(_timed, c) if c.part.repeat <= _FEW_ITERATIONS else None
     plans = parallel(c.product, share, c.constraints, timed, c.part.repeat)
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
         c.homes = homes_of_all_points(c.fit.homes, share, c.part.points)
@@ -102,7 +104,7 @@ def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
         routes = route(netlist, placement, c.config, seed=c.place_seed)
         chip = assemble(netlist, placement, routes, c.config)
         c.timed.append((netlist, placement, routes, chip))
-        return predict_cycles(chip).kernel
+        return predict_cycles(chip, repeat=c.part.repeat).kernel
     except (BadInputError, Unfit):
         return None
 

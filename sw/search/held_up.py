@@ -9,10 +9,12 @@ from hw.arch.errors import BadInputError
 from sw.language import Schedule
 from sw.parts.part import Division, Part
 from sw.passes.choices import constraints_of
+from sw.passes.field_limits import Unfit
 from sw.passes.parallel import estimate
 from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.alone import START, elements_alone, product_alone
+from sw.stages.chip_share import share_of
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.region import Part as Elements
 from sw.stages.region import Region
@@ -61,10 +63,11 @@ def held_up(division: Division, config: ChipConfig, schedule: Schedule) -> bool:
     for part in division.parts:
         work = recognised(part.program, part.arrays, config)
         if isinstance(work, Product) and work.epilogue and work.epilogue.may_stand_apart:
-            with contextlib.suppress(BadInputError):
+            with contextlib.suppress(BadInputError, Unfit):
                 own = constraints_of(work, schedule.within(part.program))
-                apart = cycles_apart(work, config)
-                if apart is not None and apart < estimate(work, config, own):
+                share = share_of(config, part.points)
+                apart = cycles_apart(work, share)
+                if apart is not None and apart < estimate(work, share, own):
                     return True
     return False
 
@@ -108,15 +111,16 @@ def _cycles_beside(
 
 
 def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float | None:
-    """Estimated cycles of one iteration of a part."""
+    """Estimated cycles of one iteration of a part, of all points that it takes."""
     work = recognised(part.program, part.arrays, config)
     try:
         if isinstance(work, Product):
-            return estimate(work, config, constraints_of(work, schedule.within(part.program)))
+            own = constraints_of(work, schedule.within(part.program))
+            return estimate(work, share_of(config, part.points), own)
         if isinstance(work, Region | ComputedProduct):
             pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
             return START + pipeline.cycles if pipeline.cycles else None
-    except BadInputError:
+    except (BadInputError, Unfit):
         pass
     return None
 

@@ -158,7 +158,10 @@ def _best(part: Part, config: ChipConfig) -> tuple[SoftmaxProduct, Pipeline]:
 
 
 def _cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float:
-    """Estimated cycles of all launches of a part, whose iterations start while others end."""
+    """Estimated cycles of all launches of a part, whose iterations start while others end.
+
+    The first loads of a product are not counted: they are the same, however many points it takes.
+    """
     work = recognised(part.program, part.arrays, config)
     if isinstance(work, Product):
         share = share_of(config, part.points)

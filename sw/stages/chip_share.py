@@ -20,7 +20,8 @@ __all__ = ["beside_text", "graph_of_all_points", "homes_of_all_points", "of_all_
 def share_of(config: ChipConfig, points: int) -> ChipConfig:
     """Chip of one of as many equal shares: of its PCUs, PMUs and AGCUs, as far as they go round.
 
-    Where the units lie is left to the placement, so a share is any mesh of so many.
+    Where the units lie is left to the placement: the mesh of a share is one that has so many. A
+    unit or an AGCU is left out where no mesh does.
 
     Parameters
     ----------
@@ -34,20 +35,27 @@ def share_of(config: ChipConfig, points: int) -> ChipConfig:
     """
     if points == 1:
         return config
-    units = min(config.pcu_count, config.pmu_count) // points
-    if units == 0 or config.agcu.count < points:
+    pcus, pmus = config.pcu_count // points, config.pmu_count // points
+    agcus = config.agcu.count // points
+    if not pcus or not pmus or not agcus:
         have = f"{config.pcu_count} PCUs, {config.pmu_count} PMUs and {config.agcu.count} AGCUs"
         rule = f"have a PCU, a PMU and an AGCU for each of {points} points"
         raise Unfit(f"A chip must {rule}, not {have}", value=points, rule=rule)
-    agcu = dataclasses.replace(config.agcu, count=config.agcu.count // points)
-    # An even number of rows has as many PCUs as PMUs, and each row two AGCUs at most.
-    rows = 2
-    while 2 * rows < agcu.count or 2 * units // rows > MESH_SIDE.high:
-        rows += 2
-    columns = max(1, 2 * units // rows)
-    return dataclasses.replace(
-        config, rows=rows, columns=columns, pattern="checkerboard", agcu=agcu
+    units = pcus + pmus
+    meshes = (
+        (rows, min(MESH_SIDE.high, units // rows))
+        for rows in range(1, min(MESH_SIDE.high, units) + 1)
     )
+    # A row has two AGCUs at most.
+    rows, columns = max(
+        meshes, key=lambda mesh: (mesh[0] * mesh[1], min(agcus, 2 * mesh[0]), -mesh[0])
+    )
+    while pcus + pmus > rows * columns:
+        pcus, pmus = (pcus - 1, pmus) if pcus > pmus else (pcus, pmus - 1)
+    letters = "c" * pcus + "m" * pmus
+    pattern = "/".join(letters[at : at + columns] for at in range(0, len(letters), columns))
+    agcu = dataclasses.replace(config.agcu, count=min(agcus, 2 * rows))
+    return dataclasses.replace(config, rows=rows, columns=columns, pattern=pattern, agcu=agcu)
 
 
 def beside_text(points: int) -> str:
@@ -94,6 +102,8 @@ def graph_of_all_points(
         Arguments of the launch, with the places of the points.
     points : int
     """
+    if points == 1:
+        return graph
     stages: dict[str, Stage] = {}
     streams: list[Stream] = []
     for point in range(points):

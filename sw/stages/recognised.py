@@ -62,7 +62,7 @@ def recognised(
     points = points_of(arrays)
     if points > 1:
         if not isinstance(work, Product | SoftmaxProduct):
-            message = "Points beside one another are those of products of loaded tiles"
+            message = "Points beside one another are those of products, or of two with a softmax"
             raise ProgramError("unserved", message, None)
         if isinstance(work, SoftmaxProduct):
             work = dataclasses.replace(work, points=points)

@@ -25,9 +25,11 @@ LATENCY = 100
 #: Cycles from the report of the last box to the end of the kernel: the count of boxes, and the
 #: command processor (`hw.agcu.unit`, `hw.command.processor`).
 END = 2
-#: Iterations of a period: two, for with two slots of a buffer every other iteration may wait. Of at
-#: most so many cycles they are short: several are under way at once, and a period is longer.
-_PERIOD, _SHORT, _SHORT_PERIOD = 2, 2048, 4
+#: Iterations of a period: two, for with two slots of a buffer every other iteration may wait.
+_PERIOD = 2
+#: Most cycles of a short iteration. Several are under way at once, so their periods are longer: of
+#: at least and at most so many iterations.
+_SHORT, _SHORT_PERIOD, _LONGEST_PERIOD = 2048, 4, 32
 #: Two periods of short iterations are alike if their cycles differ by at most this part.
 _ALIKE = 1 / 128
 #: Runs that are remembered.
@@ -212,7 +214,7 @@ def _repeated(
     """Cycles of a kernel of several iterations, given those of one.
 
     Two periods are run. Further iterations take as long as those of the second one. If periods of
-    short iterations differ, both are one, and as many iterations more are run.
+    short iterations differ, both become the first one of a run of twice as many.
     """
     ends = {1: once}
     period = _PERIOD if once > _SHORT else _SHORT_PERIOD
@@ -227,6 +229,7 @@ def _repeated(
         if last == repeat:
             return ends[last]
         first, second = ends[period + 1] - once, ends[last] - ends[period + 1]
-        if once > _SHORT or abs(first - second) <= _ALIKE * second:
+        alike = abs(first - second) <= _ALIKE * second
+        if once > _SHORT or alike or period == _LONGEST_PERIOD:
             return ends[last] + round((repeat - last) * second / period)
         period *= 2

@@ -142,6 +142,9 @@ def test_the_text_of_a_division_names_the_points():
         (LARGE, 4, (4, 4, 1)),
         (ChipConfig(rows=3, columns=3, agcu=AgcuConfig(count=2)), 2, (2, 2, 1)),
         (ChipConfig(rows=16, columns=16, agcu=AgcuConfig(count=16)), 2, (64, 64, 8)),
+        (ChipConfig(rows=5, columns=1, agcu=AgcuConfig(count=10)), 2, (1, 1, 4)),
+        (ChipConfig(rows=5, columns=4, pattern="/".join(["cccm"] * 5)), 1, (15, 5, 2)),
+        (ChipConfig(rows=5, columns=4, pattern="/".join(["cccm"] * 5)), 2, (7, 2, 1)),
         (ChipConfig(rows=64, columns=6, agcu=AgcuConfig(count=2)), 2, (96, 96, 1)),
     ],
 )
