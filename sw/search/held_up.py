@@ -10,7 +10,7 @@ from sw.language import Schedule
 from sw.parts.part import Division, Part
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit
-from sw.passes.parallel import estimate
+from sw.passes.parallel import estimate, repeated_estimate
 from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.alone import START, elements_alone, product_alone
@@ -106,20 +106,22 @@ def _cycles_beside(
             cycles = _part_cycles(part, config, schedule)
             if cycles is None:
                 return None
-            total += sum(_launch_cycles(cycles, launch.repeat) for launch in part.launches)
+            once, again = cycles
+            total += sum(once + (launch.repeat - 1) * again for launch in part.launches)
     return total
 
 
-def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float | None:
-    """Estimated cycles of one iteration of a part, of all points that it takes."""
+def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> tuple[float, float] | None:
+    """Estimated cycles of a part's first iteration, of all its points, and of a further one."""
     work = recognised(part.program, part.arrays, config)
     try:
         if isinstance(work, Product):
             own = constraints_of(work, schedule.within(part.program))
-            return estimate(work, share_of(config, part.points), own)
+            share = share_of(config, part.points)
+            return estimate(work, share, own), repeated_estimate(work, share, own)
         if isinstance(work, Region | ComputedProduct):
             pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
-            return START + pipeline.cycles if pipeline.cycles else None
+            return (START + pipeline.cycles, pipeline.cycles) if pipeline.cycles else None
     except (BadInputError, Unfit):
         pass
     return None
@@ -151,8 +153,3 @@ def few_rows(part: Part, config: ChipConfig) -> bool:
     group = config.width_bits // 16
     cycles = work.columns * max(1, config.grid_columns // config.pcu.lanes)
     return work.rows <= group * (config.pcu_count - 1) and cycles > START
-
-
-def _launch_cycles(once: float, repeat: int) -> float:
-    """Cycles of a launch: its iterations start and end together."""
-    return once + (repeat - 1) * max(once - START, 0.0)
