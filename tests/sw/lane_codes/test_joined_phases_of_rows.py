@@ -86,7 +86,14 @@ def test_phases_without_statistics_need_no_chain():
 
 def test_three_groups_of_rows_take_chains():
     """There are PCUs enough for each phase, which then takes less time."""
-    assert summary(rms_norm, "small", (37, 1000)).startswith("3 chains of 2 PCUs")
+    assert "chains of 2 PCUs" in summary(rms_norm, "small", (21, 1000), fp32)
+
+
+def test_three_groups_of_bf16_are_six_of_half_as_many_rows():
+    """They take about half of the cycles of three chains, 18,841 (predicted)."""
+    compiled = compiled_of(rms_norm, "small", (37, 1000))
+    assert compiled.parts[0].pipeline.summary.startswith("6 chains of 1 PCUs")
+    assert compiled.predicted_cycles < 10_500
 
 
 @pytest.mark.few(7)
