@@ -220,8 +220,8 @@ def _repeated(
     period = _PERIOD if once > _SHORT else _SHORT_PERIOD
     while True:
         last = min(repeat, 2 * period + 1)
-        for count in (period + 1, last):
-            if count <= repeat and count not in ends:
+        for count in (last,) if last == repeat else (period + 1, last):
+            if count not in ends:
                 several = iterated(program, count)
                 if several is None:
                     return once * repeat
