@@ -48,7 +48,7 @@ $(READY): requirements.txt pyproject.toml
 run: $(READY) ## compile KERNEL for CONFIG, run it on the RTL, compare with numpy
 	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) $(addprefix --set ,$(SET)) --seed $(SEED)
 
-test: lint ## lint, types and every test that is not slow
+test: $(READY) ## lint, types and every test that is not slow
 	$(PYTEST) -m "not slow" --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
 
 regress: $(READY) ## every test, the slow ones too, on seeds from SEED

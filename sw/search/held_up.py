@@ -10,10 +10,11 @@ from sw.language import Schedule
 from sw.parts.part import Division, Part
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit
-from sw.passes.parallel import estimate, repeated_estimate
+from sw.passes.parallel import estimate
 from sw.passes.stage import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.alone import START, elements_alone, product_alone
+from sw.search.part_cycles import part_cycles
 from sw.stages.chip_share import share_of
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.region import Part as Elements
@@ -103,28 +104,14 @@ def _cycles_beside(
     total = 0.0
     for part in division.parts:
         if (part.program, part.arrays) not in images:
-            cycles = _part_cycles(part, config, schedule)
+            work = recognised(part.program, part.arrays, config)
+            if not isinstance(work, Product | Region | ComputedProduct):
+                return None
+            cycles = part_cycles(part, config, schedule)
             if cycles is None:
                 return None
-            once, again = cycles
-            total += sum(once + (launch.repeat - 1) * again for launch in part.launches)
+            total += cycles
     return total
-
-
-def _part_cycles(part: Part, config: ChipConfig, schedule: Schedule) -> tuple[float, float] | None:
-    """Estimated cycles of a part's first iteration, of all its points, and of a further one."""
-    work = recognised(part.program, part.arrays, config)
-    try:
-        if isinstance(work, Product):
-            own = constraints_of(work, schedule.within(part.program))
-            share = share_of(config, part.points)
-            return estimate(work, share, own), repeated_estimate(work, share, own)
-        if isinstance(work, Region | ComputedProduct):
-            pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
-            return (START + pipeline.cycles, pipeline.cycles) if pipeline.cycles else None
-    except (BadInputError, Unfit):
-        pass
-    return None
 
 
 def loads_again(part: Part, config: ChipConfig) -> bool:

@@ -12,18 +12,13 @@ import math
 from collections.abc import Callable
 
 from hw.arch.config import ChipConfig
-from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
 from sw.language import Schedule
 from sw.parts.part import Part, PartLaunch
-from sw.passes.choices import constraints_of
-from sw.passes.field_limits import Unfit
-from sw.passes.parallel import repeated_estimate
 from sw.passes.stage import Product
-from sw.search.alone import START
 from sw.search.held_up import CLEAR
+from sw.search.part_cycles import part_cycles
 from sw.softmax.recognition import has_powers
-from sw.stages.chip_share import share_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.softmax.softmax_product import SoftmaxProduct
@@ -33,10 +28,6 @@ __all__ = ["grouped_points"]
 #: Ratio from which on two launches are clearly faster than one, whose iterations overlap by more
 #: than the estimate counts where they are short.
 _CLEAR_APART = 1.25
-
-#: Cycles that an iteration of a product takes longer than by the estimate: waits at its ends, which
-#: points beside one another share.
-_BETWEEN = 32
 
 
 def grouped_points(
@@ -60,10 +51,8 @@ def grouped_points(
         return best
 
     def cycles_of(parts: tuple[Part, ...]) -> float:
-        try:
-            return sum(_cycles(each, config, schedule) for each in parts)
-        except (BadInputError, Unfit):
-            return math.inf
+        found = (part_cycles(each, config, schedule) for each in parts)
+        return sum(math.inf if each is None else each for each in found)
 
     least = cycles_of(best)
     for count in range(2, config.agcu.count + 1):
@@ -155,21 +144,3 @@ def _best(part: Part, config: ChipConfig) -> tuple[SoftmaxProduct, Pipeline]:
     work = recognised(part.program, part.arrays, config)
     assert isinstance(work, SoftmaxProduct)
     return work, next(pipelines_of(work, part.arrays, config, part.program.name))
-
-
-def _cycles(part: Part, config: ChipConfig, schedule: Schedule) -> float:
-    """Estimated cycles of all launches of a part, whose iterations start while others end.
-
-    The first loads of a product are not counted: they are the same, however many points it takes.
-    """
-    work = recognised(part.program, part.arrays, config)
-    if isinstance(work, Product):
-        share = share_of(config, part.points)
-        constraints = constraints_of(work, schedule.within(part.program))
-        again = _BETWEEN + repeated_estimate(work, share, constraints)
-        once = START + again
-    else:
-        pipeline = _best(part, config)[1]
-        again = pipeline.cycles - pipeline.start
-        once = START + pipeline.cycles
-    return sum(once + (launch.repeat - 1) * again for launch in part.launches)

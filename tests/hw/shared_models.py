@@ -53,11 +53,21 @@ def pcu_units(heavy_lock):
 
 @pytest.fixture(scope="session")
 def systolic_units(heavy_lock):
-    """Model of units by themselves that are no PCU, and of a TMA unit, ports after their names."""
+    """Model of units by themselves that are no PCU, ports after their names."""
     parts = {name: SystolicUnit(config) for name, config in units.SYSTOLIC_UNITS.items()}
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
     readouts = {f"readout_{name}": OutputStage(config) for name, config in units.READOUTS.items()}
-    bundle = ClockedBundle(parts | tensors | readouts | {"tma": UnitStand(STAND_SIZES[256])})
+    bundle = ClockedBundle(parts | tensors | readouts)
+    with heavy_lock():
+        model = StreamModel(emit(bundle), bundle)
+    with model:
+        yield model
+
+
+@pytest.fixture(scope="session")
+def tma_unit(heavy_lock):
+    """Model of a TMA unit by itself, of slow tests, ports after its name."""
+    bundle = ClockedBundle({"tma": UnitStand(STAND_SIZES[256])})
     with heavy_lock():
         model = StreamModel(emit(bundle), bundle)
     with model:

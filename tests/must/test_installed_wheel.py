@@ -119,6 +119,7 @@ def test_the_kernel_of_the_readme_runs_on_rtl(user, heavy, figure):
     figure("RTL")
 
 
+@pytest.mark.slow
 @pytest.mark.must("edge-a", goal="mypy strict finds a misspelt operation, and nothing else")
 def test_types_find_a_misspelt_operation_and_nothing_else(user, figure):
     folder, commands = user

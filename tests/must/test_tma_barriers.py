@@ -15,6 +15,8 @@ from tests.hw.tma.standalone.item_bench import ITEM_SIZES, ItemBench
 from tests.hw.tma.standalone.native_unit import UnitCommand
 from tests.native.native_memory import MemoryTiming
 
+pytestmark = pytest.mark.slow
+
 _TABLE, _DATA = 0x100, 0x1000
 _MOST = (1 << 20) - 1
 _TX = 1 << 21
@@ -25,8 +27,8 @@ _BYTES = _TILE.box_bytes
 
 
 @pytest.fixture
-def model(systolic_units):
-    return systolic_units
+def model(tma_unit):
+    return tma_unit
 
 
 class _Barrier:

@@ -28,6 +28,8 @@ from hw.tma.standalone.unit_commands import TmaOperation
 from sim.tb._refusals import REFUSALS, with_field
 from tests.hw.tma.standalone.item_bench import ITEM_SIZES, WINDOW_BYTES, ItemBench
 
+pytestmark = pytest.mark.slow
+
 _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 #: Of the window: a descriptor and the tensor behind it.
 _TABLE, _DATA = 0x100, 0x1000
@@ -36,8 +38,8 @@ _INT8, _BF16, _FP32 = ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32
 
 
 @pytest.fixture
-def model(systolic_units):
-    return systolic_units
+def model(tma_unit):
+    return tma_unit
 
 
 def _described(base, dims, box, strides=(), kind=_INT8, **fields):

@@ -15,6 +15,8 @@ from tests.hw.tma.standalone.item_bench import ItemBench
 from tests.hw.tma.standalone.native_unit import UnitCommand
 from tests.native.native_memory import MemoryTiming
 
+pytestmark = pytest.mark.slow
+
 _LOAD, _STORE = TmaOperation.LOAD, TmaOperation.STORE
 _ORIGIN = 1 << 40
 _TABLE, _DATA = 0x100, 0x1000
@@ -31,8 +33,8 @@ _BYTES = _TILE.box_bytes
 
 
 @pytest.fixture
-def model(systolic_units):
-    return systolic_units
+def model(tma_unit):
+    return tma_unit
 
 
 def _pass_time(unit, cycles):

@@ -19,6 +19,8 @@ from tests.hw.tma.standalone.native_unit import NativeUnit, UnitCommand
 from tests.native.native_memory import MemoryTiming, NativeMemory
 from tests.native.port_glue import words_of
 
+pytestmark = pytest.mark.slow
+
 _LEAST = 0.98
 _GOAL = "B keeps >= 0.98 of its rate alone while A is blocked for ever"
 _SIZES = AGCU_SETS["a"]
@@ -85,7 +87,6 @@ def _agcu_rate(model, blocked, measured):
     return left / (moved.last_cycle - moved.first_cycle + 1)
 
 
-@pytest.mark.slow
 @pytest.mark.must("tma-d", goal=_GOAL)
 @pytest.mark.parametrize("measured", ["load", "store"])
 @pytest.mark.parametrize("blocked", ["load", "store"])
@@ -148,9 +149,9 @@ def _unit_rate(model, measured, blocks=None, blocked_by="memory"):
 @pytest.mark.must("tma-d", goal=_GOAL)
 @pytest.mark.parametrize("blocked_by", ["memory", "user"])
 @pytest.mark.parametrize(("blocked", "measured"), [("load", "store"), ("store", "load")])
-def test_a_side_of_a_unit_keeps_its_rate(systolic_units, blocked, measured, blocked_by, figure):
-    alone = _unit_rate(systolic_units, measured)
-    beside = _unit_rate(systolic_units, measured, blocked, blocked_by)
+def test_a_side_of_a_unit_keeps_its_rate(tma_unit, blocked, measured, blocked_by, figure):
+    alone = _unit_rate(tma_unit, measured)
+    beside = _unit_rate(tma_unit, measured, blocked, blocked_by)
     assert beside >= _LEAST * alone and alone > 0.9
     figure(
         f"{measured}s beside {blocked}s blocked by {blocked_by}: {beside:.3f} of {alone:.3f} beats "

@@ -80,7 +80,7 @@ def problem_of(kernel, chip, rng, most=90):
     return Problem(kernel, named[chip], sizes, tw.bf16)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("kernel", (*KERNELS, adam), ids=lambda each: each.name)
 def test_a_tensor_is_updated_in_place(kernel, chip, seed):
@@ -214,6 +214,7 @@ def first_rows_of_heads(X, s):
             tw.store_tile(X[h, i, :], (x - tw.row_max(x)) * tw.load_tile(s[i, :]))
 
 
+@pytest.mark.slow
 def test_iterations_whose_order_no_token_tells_are_launches(seed):
     """The kernel was refused, though each of its launches is in order."""
     draw = np.random.default_rng(seed)

@@ -167,7 +167,7 @@ def test_repeats_that_are_left_out_take_as_long(m, n, k, fmt):
     assert short.machine.steps < whole.machine.steps
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("side", "config"),
     [(4, TINY), (20, TINY), (64, SMALL), pytest.param(256, SMALL, marks=pytest.mark.slow)],

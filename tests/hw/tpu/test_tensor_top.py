@@ -149,6 +149,7 @@ def test_random_programs_by_registers_equal_the_model(index, seed):
     assert data == expected.tobytes()
 
 
+@pytest.mark.slow
 def test_a_full_queue_refuses_and_a_reset_empties_it():
     host = Host(1)
 

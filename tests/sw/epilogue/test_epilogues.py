@@ -351,6 +351,7 @@ def test_what_is_no_epilogue_is_refused_at_its_line():
             stage(simplify(accumulate(program)), named["small"])
 
 
+@pytest.mark.slow
 def test_a_format_that_lanes_do_not_take_is_the_reason_of_a_refusal():
     config = dataclasses.replace(
         named["small"], pcu=dataclasses.replace(named["small"].pcu, formats=("fp16",))

@@ -14,7 +14,7 @@ def compiled(kernel, config, sizes):
     return compile_kernel(kernel, named[config], dims=dict(zip("MKN", sizes)), dtype=bf16)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [linear, residual])
 @pytest.mark.parametrize(
     ("config", "sizes"), [("small", (512, 512, 24)), ("large", (205, 737, 91))]

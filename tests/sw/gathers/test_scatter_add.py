@@ -70,7 +70,7 @@ def check_both(config, rows, columns, count, seed, backend="emulator"):
     check_on_chip(histogram, config, sizes, inputs, expected, backend)
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
 @pytest.mark.parametrize(
     ("rows", "columns", "count"),

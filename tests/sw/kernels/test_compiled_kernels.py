@@ -225,6 +225,7 @@ def test_every_tile_meets_all_keys_where_the_first_query_sees_none():
     require_definition(problem, inputs, outcome.outputs, 16, sizes, **how)
 
 
+@pytest.mark.slow
 def test_keys_and_values_that_need_too_many_buffers_are_not_fused():
     sizes = {"H": 1, "G": 1, "M": 20, "S": 20, "D": 700}
     wanted = "3 buffers of keys, 1 of queries, 3 of values and 3 of results need 10 PMUs, and the "

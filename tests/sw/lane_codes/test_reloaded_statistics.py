@@ -44,7 +44,7 @@ def diagonal(S, L):
 KERNELS = [difference, loss_and_gradient, diagonal]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
 def test_random_sides_equal_golden(kernel, chip, seed):
@@ -52,6 +52,7 @@ def test_random_sides_equal_golden(kernel, chip, seed):
     verify(kernel, chip, (side(draw, 60), side(draw, 90)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
 def test_the_first_sides_that_failed_equal_golden(kernel):
     sides = (1, 1) if kernel is diagonal else (16, 32)

@@ -285,6 +285,7 @@ def test_a_softmax_that_is_not_fused_says_why():
     assert note.startswith("a softmax over blocks is not fused: ")
 
 
+@pytest.mark.slow
 def test_a_mask_that_its_units_do_not_have_keeps_the_printed_form(seed):
     rng = np.random.default_rng(seed)
     q, k, v = (rng.normal(size=(n, 16)).astype(tw.bf16.dtype) for n in (12, 40, 40))

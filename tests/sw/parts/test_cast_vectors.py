@@ -32,6 +32,7 @@ def cycles(kernel, chip, **sizes):
     return Problem(kernel, named[chip], sizes, tw.bf16).compile().predicted_cycles
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chip", ["small", "large"])
 def test_two_formats_take_little_longer_than_one(chip):
     """A launch more, where each format by itself would take a lane program."""

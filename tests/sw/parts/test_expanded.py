@@ -33,7 +33,7 @@ CASES = [(two_greatest, "tiny"), (two_greatest, "small"), (two_greatest, "large"
 CASES += [(chosen, "large"), (chosen, "small"), (chosen, "tiny")]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kernel", "chip"), CASES)
 def test_choices_of_tiles_are_those_of_golden(kernel, chip, seed):
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ def test_casts_before_element_math_cost_nothing():
     assert written.predicted_cycles == bare.predicted_cycles <= 20_000
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("kernel", [softmax, norm_of_casts], ids=lambda each: each.name)
 def test_few_long_rows_equal_golden(kernel, chip, seed):

@@ -131,6 +131,7 @@ def operands(kernel, draw):
     return [random_operand(draw, each, tw.bf16) for each in shapes]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
 def test_random_chips_equal_golden(kernel, seed, draws):
     draw = np.random.default_rng(seed)
@@ -156,7 +157,7 @@ def compiled(kernel, config, **sizes):
     return compile_kernel(kernel, named[config], dims=sizes, dtype=tw.bf16)
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 4, 64])
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_heads_take_as_long_as_one_product(config, rows):

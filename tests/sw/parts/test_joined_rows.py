@@ -164,6 +164,7 @@ def queries_of(draw, **sizes):
     ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("config", ["small", "large"])
 @pytest.mark.parametrize(
     ("rows", "options"),
@@ -187,6 +188,7 @@ def test_one_causal_query_is_a_row_like_others():
     assert causal.predicted_cycles <= free.predicted_cycles
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "options", [{}, {"past": 20}, {"past": 7, "window": 5}], ids=["all", "past", "window"]
 )

@@ -63,7 +63,7 @@ def scaled(X, v, g, Y):
 KERNELS = (logarithms, log_softmax, log_sum_exp)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("dtype", [tw.bf16, tw.fp32], ids=str)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
@@ -135,6 +135,7 @@ def _(X, m, v, g, b):
     return X * scale + (b - m * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["small", "large"])
 def test_a_kernel_that_one_image_serves_is_divided_where_that_is_faster(chip, monkeypatch):
     problem = Problem(batch_norm, named[chip], {"M": 512, "N": 256}, tw.bf16)

@@ -188,7 +188,7 @@ def drawn(kernel, sizes, dtype, draw):
     return [draw.normal(size=each).astype(dtype.dtype) for each in shapes]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", [bf16, fp32], ids=str)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize(
@@ -219,6 +219,7 @@ def test_random_sizes_equal_golden(kernel, chip, dtype, seed):
         assert found.verified, (sizes, found.problems)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "kernel, sizes, most",
     [
@@ -250,6 +251,7 @@ def norms_with_gaps(X, g, Y):
             tw.store_tile(Y[b, S + i.start : S + i.stop, :], tw.load_tile(X[b, i, :]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 def test_results_may_lie_in_segments(chip, seed):
     """Norms of 32 rows of 5 samples took a launch each, of two groups of rows."""
@@ -263,6 +265,7 @@ def test_results_may_lie_in_segments(chip, seed):
     assert [launch.repeat for launch in parts[0].part.launches] == [1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", [gain_of_head, modulated], ids=lambda each: each.name)
 def test_rows_are_in_the_order_that_fits(kernel):
     """Twelve heads are no groups of 16 rows, but 32 points are: a fifth of the cycles."""

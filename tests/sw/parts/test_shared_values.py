@@ -40,6 +40,7 @@ def operations(compiled, kind):
     return sum(isinstance(each, ir.Map) and each.op == kind for each in nodes)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "kernel, sizes, kind",
     [(forces, {"N": 300}, "rsqrt"), (entropies, {"M": 128, "N": 512}, "exp")],
@@ -65,7 +66,7 @@ def test_a_value_of_few_operations_is_computed_again():
     assert operations(compiled, "add") - 1 == len(compiled.parts) > 1
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("kernel", [forces, entropies], ids=lambda each: each.name)
 def test_shared_values_equal_golden(kernel, chip, seed):

@@ -1,6 +1,7 @@
 """Values that one image would store together, and parts of their own that take fewer cycles."""
 
 import numpy as np
+import pytest
 
 import tilewright as tw
 from hw.arch.config import named
@@ -21,6 +22,7 @@ def compiled(rows, columns, chip="small"):
     return Problem(rms_norm_gradient, named[chip], {"M": rows, "N": columns}, bf16).compile()
 
 
+@pytest.mark.slow
 def test_a_value_does_not_join_where_few_chains_fit_then():
     """The sum beside a tile of fp32 leaves room for one chain; by itself it has eight."""
     found = compiled(512, 512)

@@ -27,6 +27,7 @@ def attention_weights(Q, K, P):
         tw.store_tile(P[b], e / tw.row_sum(e))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("config", ["tiny", "small"])
 def test_vectors_are_rows_of_products(config, seed):
     rng = np.random.default_rng(seed)

@@ -61,7 +61,7 @@ PAIRS = [distances, counts]
 KERNELS = [sums, greatest, column_sums, places, corrected, *PAIRS]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
 def test_statistics_of_int8_equal_golden(kernel, chip, seed):

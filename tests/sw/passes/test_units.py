@@ -293,6 +293,7 @@ def test_rows_of_one_group_come_from_both_agcus():
     assert plan.rows % 2 == 0
 
 
+@pytest.mark.slow
 def test_weights_of_each_cycle_come_by_an_agcu_of_their_own():
     """Of two that meet at the PMU, either holds the other up when it loads A."""
     plan, places = check(named["small"], (256, 256, 256), bf16, bf16)

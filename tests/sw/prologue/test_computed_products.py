@@ -56,7 +56,7 @@ def sizes_of(draw, kernel, config, most):
     return found | {whole: -(-found[whole] // terms) * terms}
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("kernel", "chip", "sizes"), SERVED, ids=lambda each: str(each)[:40])
 def test_one_image_computes_operand_and_product(kernel, chip, sizes, seed):
     compiled, _ = result_of(kernel, named[chip], sizes, seed)
@@ -151,7 +151,7 @@ def test_what_one_image_does_not_serve_becomes_parts(kernel, chip, sizes, messag
     assert len(compiled.parts) > 1
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "chip", "sizes"),
     [
@@ -185,7 +185,7 @@ def test_a_chip_without_lanes_is_refused():
         compile_kernel(gda, config, dims={"M": 64, "N": 40, "C": 5}, dtype=bf16)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["small", "large"])
 @pytest.mark.parametrize("rows", [576, 640, 768])
 def test_slabs_are_as_short_as_of_other_sums(chip, rows):

@@ -75,7 +75,7 @@ def test_the_best_plan_is_one_of_those_that_the_search_looks_at(chip, kernel, sh
         assert min(cycles[: parallel._FINALISTS]) <= MOST * min(cycles)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("chip", "kernel", "shape", "dtype", "cycles"), CORPUS)
 def test_the_faster_plan_is_chosen(chip, kernel, shape, dtype, cycles):
     sizes = dict(zip("MNK", shape, strict=True))
@@ -83,6 +83,7 @@ def test_the_faster_plan_is_chosen(chip, kernel, shape, dtype, cycles):
     assert sum(part.prediction().kernel for part in found.parts) <= cycles
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chip", ["large", "12 x 8, 3 AGCUs", "8 x 8, 2 AGCUs"])
 def test_bounds_are_below_the_estimates_with_element_math_behind(chip, seed, draws, monkeypatch):
     monkeypatch.setattr(parallel, "BestFirst", AllOpened)

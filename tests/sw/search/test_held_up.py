@@ -60,7 +60,7 @@ CASES = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_form_that_is_clearly_faster_is_found(case):
     kernel, dims, config, may_be, faster = case
@@ -89,7 +89,7 @@ def test_parts_of_both_divisions_are_not_counted():
 
 def test_a_part_without_an_estimate_leaves_the_comparison_open(monkeypatch):
     one, other = divisions(CHAIN, LONG, named["large"])
-    monkeypatch.setattr("sw.search.held_up._part_cycles", lambda *_: None)
+    monkeypatch.setattr("sw.search.held_up.part_cycles", lambda *_: None)
     assert compared(one, other, named["large"], Schedule()) is None
 
 

@@ -1,5 +1,7 @@
 """Products on meshes with more PCUs than AGCUs store the results of, or with many AGCUs."""
 
+import pytest
+
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import AgcuConfig, ChipConfig
 from hw.numeric.formats import bf16
@@ -32,6 +34,7 @@ def test_grids_have_as_many_pcus_as_result_writers_take():
     assert {plan.col_par for plan, _ in plans_of(product, MESH, named, slabs=1)} == {8}
 
 
+@pytest.mark.slow
 def test_pcus_that_a_grid_cannot_have_run_the_phases_behind_it():
     (part,) = compiled(linear_gelu, MESH, 128, 256, 192).parts
     assert len(part.product.epilogue.codes) == 6

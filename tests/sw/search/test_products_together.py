@@ -71,6 +71,7 @@ def points(found):
     return [(each.part.points, each.iterations) for each in found.parts]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("chip", "sizes", "count", "most"),
     [
@@ -136,6 +137,7 @@ def test_products_together_equal_golden_on_the_rtl(kernel, chip, seed):
         assert abs(found.predicted_cycles / found.cycles - 1) < 0.05
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("latency", [1, 100, 400])
 @pytest.mark.parametrize(
     "sizes", [(256, 16, 16, 16), (64, 64, 16, 16), (64, 8, 64, 64), (64, 33, 10, 18)]

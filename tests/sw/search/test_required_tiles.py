@@ -21,6 +21,7 @@ def compiled(dims, fmt, **choices):
     return compile_kernel(gemm, config, dims=dims, dtype=fmt, schedule=tw.Schedule(**choices))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fmt", [bf16, int8], ids=lambda fmt: fmt.name)
 def test_no_block_is_larger_than_its_tile_without_a_note(fmt, seed):
     rng = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ NARROW = ChipConfig(
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("columns", [144, 216, 348])
 def test_result_writers_of_one_agcu_begin_at_aligned_addresses(columns, seed):
     draw = np.random.default_rng(seed)

@@ -76,6 +76,7 @@ def test_few_points_of_several_heads_are_one(count, keys, points):
     assert len(window_parts(64, keys, 128, count)) == (points or [1])[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("config", "sizes", "window", "share"),
     [
@@ -179,6 +180,7 @@ def test_numbers_that_a_result_needs_are_kept(seed):
     assert found.verified and np.array_equal(found.N[:, 0], np.arange(300))
 
 
+@pytest.mark.slow
 def test_a_window_of_no_key_stays_one_part():
     dims, options = {"M": 100, "S": 100, "D": 16}, {"beside": -1}
     found = compile_kernel(both_sides, named["small"], dims=dims, dtype=bf16, options=options)

@@ -98,7 +98,7 @@ def options(rng):
     return sizes, chosen, dict(zip(("i", "attend.j"), tiles, strict=True))
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "number", [*range(20), *(pytest.param(each, marks=pytest.mark.slow) for each in range(20, 40))]
 )

@@ -99,7 +99,7 @@ def test_points_one_after_another_where_no_plan_of_a_share_is_live():
     assert any("divided again" in each for each in found.notes)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", [LARGE, FOUR, SIX], ids=["large", "four", "six"])
 @pytest.mark.parametrize(
     "kernel", [attention, flash_attention, cached, updated], ids=lambda each: each.name

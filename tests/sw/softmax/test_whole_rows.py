@@ -312,6 +312,7 @@ def test_a_window_of_absolute_differences_is_one_part(config, seed):
     assert len(products) == 1
 
 
+@pytest.mark.slow
 def test_keys_outside_of_a_window_keep_their_form():
     mask = "s = tw.where(abs(at - tw.col_index(s)) >= 2, s, -tw.inf)\n"
     compiled = compile_kernel(kernel_of({MASK: mask}), named["small"], dims=SIZES, dtype=bf16)

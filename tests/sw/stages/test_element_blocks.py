@@ -68,7 +68,7 @@ def widened(X, Y):
         tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) + 1.0)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "shape", "dtype"),
     [

@@ -18,7 +18,7 @@ from tests.sw.stages.test_pipelines import softmax_residual
 HALVES = "8 rows per vector"
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape"),
     [
@@ -96,7 +96,7 @@ def test_few_rows_on_the_rtl(kernel, shape, seed, heavy):
     require_predicted(kernel, "small", shape, bf16, seed)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chip", "rows", "columns", "most"),
     [("small", 16, 4096, 1.02), ("small", 32, 4096, 1.02), ("large", 64, 3000, 1.10)],
@@ -147,6 +147,7 @@ def weighted_sums(w, X, b, y):
         tw.store_tile(y[i, :], total + tw.load_tile(b[i, :]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("columns", [1, 4, 8, 9])
 def test_rows_may_be_shorter_than_half_a_vector(columns):
     for rows in (1, 17, 40):

@@ -73,6 +73,7 @@ def softmax_of_a_row(X, Y):
     tw.store_tile(Y, e / tw.row_sum(e))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", PRIMES, ids=str)
 @pytest.mark.parametrize("columns", [50, 300, 4000])
 def test_a_tensor_of_one_axis_is_a_row_of_any_length(columns, dtype):
@@ -88,7 +89,7 @@ def test_a_prime_number_of_vectors_on_the_rtl(kernel, dtype, seed, heavy):
     require_predicted(kernel, "tiny", (5, PRIMES[dtype][1]), dtype, seed)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("chip", "rows", "widths", "piece", "dtype"),
     [

@@ -145,7 +145,7 @@ IN_SEVERAL = (
 )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", IN_ONE_FORMAT, ids=lambda kernel: kernel.name)
 def test_row_values_equal_golden_on_random_shapes(kernel, seed):
     rng = random.Random(seed)

@@ -46,6 +46,7 @@ def test_a_ring_has_room_for_a_row_and_a_part_of_the_next():
     verify(softmax, chip, (200, 640))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chip", "rows", "columns", "least"),
     [

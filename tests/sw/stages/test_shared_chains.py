@@ -98,7 +98,7 @@ def pair_before_maximum(X, g, b, Y):
         tw.store_tile(Y[i, :], x - tw.row_max(x))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "dtype"),
     [
@@ -126,7 +126,7 @@ def test_shared_chains_equal_golden(kernel, chip, shape, dtype, only_shared):
     verify(kernel, chip, shape, dtype)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "kernel", [residual, affine, pair_before_maximum, layer_norm], ids=lambda kernel: kernel.name
 )

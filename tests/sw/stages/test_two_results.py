@@ -72,7 +72,7 @@ def parts(kernel, config, sizes, dtype=bf16):
     return len(compile_kernel(kernel, named[config], dims=dims, dtype=dtype, out=out).parts)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [bf16, fp32], ids=str)
 @pytest.mark.parametrize("kernel", ROWS, ids=lambda kernel: kernel.name)
 def test_rows_and_statistics_are_one_image_and_equal_golden(kernel, dtype, seed, draws):

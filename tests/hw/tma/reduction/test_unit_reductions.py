@@ -91,6 +91,7 @@ def test_boxes_are_reduced_in_order(width_bits, memory, seed, draws):
     assert np.array_equal(data, expected)
 
 
+@pytest.mark.slow
 def test_illegal_pairs_are_refused_without_an_access():
     """Every code of an operation with every format, legal or not; and a unit goes on."""
     pairs = [(code, format) for code in range(8) for format in ElementFormat]

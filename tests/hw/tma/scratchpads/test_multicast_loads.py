@@ -130,6 +130,7 @@ def test_a_store_comes_from_its_source():
     bench.run(work)
 
 
+@pytest.mark.slow
 def test_scratchpads_that_do_not_exist_are_refused():
     bench = pads_bench(3)
     linear = {

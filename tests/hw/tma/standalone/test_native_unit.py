@@ -14,6 +14,8 @@ from tests.hw.tma.standalone.native_unit import NativeUnit, UnitCommand
 from tests.hw.tma.standalone.unit_stand import STAND_SIZES
 from tests.native.native_memory import MemoryTiming, NativeMemory, Violation
 
+pytestmark = pytest.mark.slow
+
 _SIZES = STAND_SIZES[256]
 _ORIGIN = 0x7F_FFFF_F000
 _TABLE, _BASE = 0x1000, 0x2000
@@ -58,9 +60,9 @@ def _only(*ranges):
         ),
     ],
 )
-def test_boxes_are_those_of_numpy(systolic_units, seed, timing):
+def test_boxes_are_those_of_numpy(tma_unit, seed, timing):
     allowed = {"readable": _only((_TABLE, _END)), "writable": _only((_BASE, _END))}
-    unit, data = _unit(systolic_units, seed, timing=timing, **allowed)
+    unit, data = _unit(tma_unit, seed, timing=timing, **allowed)
     content = random_bytes(seed + 1, _SIZES.scratchpad_bytes)
     expected, box = data.copy(), box_load(data, _BOX, (40, 5))
     unit.fill(content)
@@ -77,8 +79,8 @@ def test_boxes_are_those_of_numpy(systolic_units, seed, timing):
     assert (answer["pending"], -answer["tx"] % (1 << 21)) == (1, _BOX.box_bytes)
 
 
-def test_counts_are_those_of_the_bursts(systolic_units, seed):
-    unit, _ = _unit(systolic_units, seed, timing=MemoryTiming(latency=40))
+def test_counts_are_those_of_the_bursts(tma_unit, seed):
+    unit, _ = _unit(tma_unit, seed, timing=MemoryTiming(latency=40))
     run = unit.run([_LOAD] * 3)
     memory = unit.memory
     # A row of the box has 120 bytes of the tensor; a burst is of one row at most.
@@ -100,13 +102,13 @@ def test_counts_are_those_of_the_bursts(systolic_units, seed):
         (_STORE, "writable", "write of a byte not to be written"),
     ],
 )
-def test_an_access_outside_ends_the_run(systolic_units, seed, command, mask, message):
+def test_an_access_outside_ends_the_run(tma_unit, seed, command, mask, message):
     """Of the last row of the box, one byte too few is allowed."""
     row, column = (12, 99) if command is _LOAD else (19, 60)
     last = _BASE + 208 * row + 2 * column + 1
     near = last // 32 * 32 if command is _LOAD else last
     for end in (last + 1, near):
-        unit, _ = _unit(systolic_units, seed, **{mask: _only((_TABLE, end))})
+        unit, _ = _unit(tma_unit, seed, **{mask: _only((_TABLE, end))})
         if end > last:
             assert unit.run([command]).completions == [(0, 0)]
         else:
@@ -114,9 +116,9 @@ def test_an_access_outside_ends_the_run(systolic_units, seed, command, mask, mes
                 unit.run([command])
 
 
-def test_failing_addresses_end_commands_with_their_codes(systolic_units, seed):
+def test_failing_addresses_end_commands_with_their_codes(tma_unit, seed):
     start = _ORIGIN + _BASE + 208 * 15
     failing = [(start, start + 1, 2), (_ORIGIN + _BASE + 208 * 9 + 100, start - 208, 3)]
-    unit, _ = _unit(systolic_units, seed, failing=failing)
+    unit, _ = _unit(tma_unit, seed, failing=failing)
     codes = [code for _, code in sorted(unit.run([_LOAD, _STORE]).completions)]
     assert codes == [TmaError.READ_DECERR.value, TmaError.WRITE_SLVERR.value]

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import TmaError
@@ -19,6 +20,7 @@ _GOOD = Descriptor(
 _AT_GOOD, _AT_BROKEN, _AT_MORE = 0x1000, 0x1100, 0x1180
 
 
+@pytest.mark.slow
 def test_a_prefetched_box_is_read_and_not_kept():
     """Also one larger than the scratchpad, at no place of it; refusals and errors as of loads."""
     data = random_bytes(7, 0x4000)

@@ -58,6 +58,7 @@ _REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_a_refused_command_touches_nothing_and_the_next_succeeds():
     bench = _bench()
     before = bench.data.copy()

@@ -176,6 +176,7 @@ _FIELDS = [
 ]
 
 
+@pytest.mark.slow
 def test_each_field_is_refused_and_nothing_moves():
     data = random_bytes(5, _READ[1])
     bench = UnitBench(data, width_bits=128, capacity=4096, readable=[(_TABLE, _READ[1])])

@@ -172,6 +172,7 @@ _RULES = [
 ]
 
 
+@pytest.mark.slow
 def test_refused_parts_touch_nothing_and_the_next_succeed(seed):
     data = random_bytes(seed, _WRITTEN)
     bench = UnitBench(

@@ -41,7 +41,7 @@ CASES = [
 CASES += [(softmax, "small", 16, 4096, bf16), (rms_norm, "large", 40, 3072, bf16)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "chip", "rows", "columns", "form"),
     CASES,
@@ -56,7 +56,7 @@ def test_the_first_is_the_best_of_all(monkeypatch, kernel, chip, rows, columns, 
     ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [rms_norm, layer_norm, softmax])
 def test_few_pipelines_are_built_on_a_large_mesh(monkeypatch, kernel):
     made, built = [], []

@@ -47,7 +47,7 @@ def masked_softmax(X, n, Y):
 KERNELS = [normalized, scaled_sum, whitened, masked_softmax]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", [bf16, fp32], ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.name)
@@ -72,7 +72,7 @@ CORPUS = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kernel", "chip", "sides", "most"), CORPUS)
 def test_a_column_takes_no_pcu_and_no_stream_of_full_rate(kernel, chip, sides, most):
     assert compiled_of(kernel, chip, sides).predicted_cycles <= most

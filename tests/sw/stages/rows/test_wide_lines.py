@@ -36,7 +36,7 @@ def only_wide(monkeypatch):
     only_grids(monkeypatch, row_choices, lambda each: each.copies > MOST_COLLECTED)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kernel", "chip", "shape", "dtype"),
     [
