@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 
-from hw.arch.agcu import AGCU_STREAMS, INDEX_BITS
+from hw.arch.agcu import INDEX_BITS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.gather.index_program import IndexProgram
@@ -15,6 +15,7 @@ from hw.arch.pmu import Beyond
 from hw.arch.words.pmu_word import IndexUse, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.gathers.load_streams import require_load_streams
 from sw.gathers.row_scatter import RowScatter
 from sw.passes.field_limits import Unfit, require_count
 from sw.stages.grids import on_lines
@@ -68,13 +69,7 @@ def _lines(
     lines: int,
 ) -> Pipeline:
     """Pipeline in which as many AGCUs each update blocks of columns of the table, one per PMU."""
-    streams = min(AGCU_STREAMS, config.token_tracks)
-    if streams < 2:
-        raise Unfit(
-            f"A scatter needs 2 load streams of an AGCU, and those of the chip have {streams}",
-            value=streams,
-            rule="2 token tracks",
-        )
+    require_load_streams("scatter", config)
     parts = PipelineParts(config)
     lanes = config.width_bits // INDEX_BITS
     # Every block of columns but the first begins at an aligned address.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from hw.arch.agcu import AGCU_STREAMS, INDEX_BITS
+from hw.arch.agcu import INDEX_BITS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.gathers.load_streams import require_load_streams
 from sw.gathers.row_gather import RowGather
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import require_count
 from sw.stages.grids import on_lines
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.stage_graph import Hold, Socket, Walk, argument_of, boxes_of
@@ -51,13 +52,7 @@ def _lines(
     gather: RowGather, arrays: tuple[ArraySpec, ...], config: ChipConfig, lines: int
 ) -> Pipeline:
     """Pipeline in which as many AGCUs each gather every so many blocks of rows."""
-    streams = min(AGCU_STREAMS, config.token_tracks)
-    if streams < 2:
-        raise Unfit(
-            f"A gather needs 2 load streams of an AGCU, and those of the chip have {streams}",
-            value=streams,
-            rule="2 token tracks",
-        )
+    require_load_streams("gather", config)
     parts = PipelineParts(config)
     form = argument_of(arrays, gather.table)[1].format
     vector, element = parts.vector(form), form.bits // 8

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 
-from hw.arch.agcu import AGCU_STREAMS, INDEX_BITS
+from hw.arch.agcu import INDEX_BITS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX, Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
@@ -14,8 +14,9 @@ from hw.arch.words.pmu_word import Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
+from sw.gathers.load_streams import require_load_streams
 from sw.gathers.row_scatter import RowScatter
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import require_count
 from sw.stages.grids import on_lines
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.stage_graph import Hold, Socket, Walk, argument_of, boxes_of
@@ -53,13 +54,7 @@ def _lines(
     scatter: RowScatter, arrays: tuple[ArraySpec, ...], config: ChipConfig, lines: int
 ) -> Pipeline:
     """Pipeline in which as many AGCUs each scatter all rows of a block of columns."""
-    streams = min(AGCU_STREAMS, config.token_tracks)
-    if streams < 2:
-        raise Unfit(
-            f"A scatter needs 2 load streams of an AGCU, and those of the chip have {streams}",
-            value=streams,
-            rule="2 token tracks",
-        )
+    require_load_streams("scatter", config)
     parts = PipelineParts(config)
     form = argument_of(arrays, scatter.table)[1].format
     vector = parts.vector(form)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-import sw.language as tw
+import tilewright as tw
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from sim.golden import golden
