@@ -17,6 +17,7 @@ from sim.drivers.unit_driver import UnitTiling
 from tests.hw.matrix.units import Case, operand, outcome, predicted
 from tests.hw.units import SYSTOLIC_UNITS as UNITS
 from tests.native.product_runs import run_product
+from tests.unelaborated import unelaborated
 
 
 @pytest.fixture
@@ -264,4 +265,5 @@ def test_names_tell_units_apart():
         {"array": dataclasses.replace(config.array, dataflow=Dataflow.IS)},
     ]
     configs = [config, *(dataclasses.replace(config, **change) for change in changes)]
-    assert len({SystolicUnit(each).definition_name for each in configs}) == len(configs)
+    names = {unelaborated(SystolicUnit(each)).definition_name for each in configs}
+    assert len(names) == len(configs)
