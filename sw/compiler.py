@@ -24,9 +24,9 @@ from sw.ir.types import Role
 from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
+from sw.part_notes import part_notes
 from sw.parts.launch_checks import LaunchOrderError, require_launches
 from sw.parts.part import Part
-from sw.passes.choices import planned_blocks
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.part_compilation import PartCompilation
@@ -43,10 +43,6 @@ __all__ = ["compile_kernel"]
 _APART = "lane programs of their own instead of behind products"
 #: Most parts of which no plan fits before a kernel is refused.
 _MOST = 8
-#: Why a choice that the program suggests is not kept.
-_OVERRULED = "a hint, and the fastest plan found has this"
-#: Why a block is larger than the one that a schedule requires.
-_LEAST = "the least that whole vectors, and rows for each AGCU, allow"
 
 
 def compile_kernel(
@@ -304,7 +300,7 @@ def _compile_part(c: PartCompilation) -> CompiledPart:
         routes=c.routes,
         chip=c.chip,
         image=c.image,
-        notes=_notes(c),
+        notes=part_notes(c),
         texts=MappingProxyType(texts),
     )
 
@@ -357,44 +353,3 @@ def _complete(c: PartCompilation) -> Schedule:
         # Fewer than two tiles are left to the compiler: 1 would ask for one slot of a whole tile.
         slots={name: slots for name, slots in tiles.items() if name and slots > 1},
     )
-
-
-def _notes(c: PartCompilation) -> tuple[str, ...]:
-    """Notes on overruled hints and on plans that were given up."""
-    notes, plan, product = [], c.plan, c.product
-    named = (c.schedule.row_par, c.schedule.col_par)
-    failures = c.failures["parallel"]
-    if failures:
-        count = len(failures)
-        better = "1 better plan was" if count == 1 else f"{count} better plans were"
-        notes.append(f"{better} given up: {failures[0].message}")
-    for failure in c.failures.get("prove", ()):
-        count = len(c.part.launches)
-        causes = failure.value if isinstance(failure.value, list) else [failure.message]
-        more = f", and {len(causes) - 1} more like it" if len(causes) > 1 else ""
-        notes.append(f"launched {count} times instead of {count} iterations: {causes[0]}{more}")
-    if plan is None or product is None:
-        return tuple(notes)
-    for noun, choices, hint, had in (
-        ("row_par", named[0], product.row_par, plan.grid[0]),
-        ("col_par", named[1], product.col_par, plan.grid[1]),
-    ):
-        asked = choices.get(product.product, hint)
-        if asked is not None and asked != had:
-            strict = product.product in choices
-            why = "more units would find no rows" if strict else _OVERRULED
-            notes.append(f"{noun}={asked} became {had}: {why}")
-    blocks = planned_blocks(plan)
-    lengths = {"row": product.m, "column": product.n, "sum": product.k}
-    for role, index in product.loops.items():
-        asked = c.schedule.tile.get(index, product.tiles.get(role))
-        # A smaller block divides what is named; one that is longer than its axis is all of it.
-        if asked is not None and min(blocks[role], lengths[role]) > asked:
-            why = _LEAST if index in c.schedule.tile else _OVERRULED
-            notes.append(f"tile of {index}={asked} became {blocks[role]}: {why}")
-    if plan.rows < plan.pass_columns:
-        notes.append(
-            f"loading weights limits the speed: a block of C {plan.rows} high is multiplied by "
-            f"{plan.pass_columns} columns of weights, which take longer to load"
-        )
-    return tuple(notes)

@@ -1,0 +1,37 @@
+"""Notes of a part: few long rows, which leave lanes idle, are told with what to do about it."""
+
+import pytest
+
+import tilewright as tw
+from hw.arch.config import named
+from sim.run.job import Problem
+from sw.kernels.softmax import softmax
+
+
+@tw.kernel("X[M, N] -> y[1, N]: fp32")
+def column_sums(X, y):
+    tw.store_tile(y, tw.col_sum(tw.load_tile(X).to(tw.fp32)))
+
+
+def notes(kernel, chip, rows, columns):
+    compiled = Problem(kernel, named[chip], {"M": rows, "N": columns}, tw.bf16).compile()
+    return [each for each in compiled.notes if " limit the speed" in each]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "chip", "rows", "columns", "start"),
+    [
+        (softmax, "small", 1, 600, "few rows limit the speed: statistics are made"),
+        (softmax, "small", 16, 600, "few rows limit the speed: statistics are made"),
+        (column_sums, "tiny", 600, 1, "few columns limit the speed: statistics are made"),
+    ],
+)
+def test_few_long_lines_are_told_with_what_to_do(kernel, chip, rows, columns, start):
+    (note,) = notes(kernel, chip, rows, columns)
+    lines = min(rows, columns)
+    assert note.startswith(start) and f" of {lines} " in note and note.endswith("long_row.md)")
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(17, 600), (600, 64), (16, 500)])
+def test_many_or_short_rows_are_not_told(rows, columns):
+    assert notes(softmax, "small", rows, columns) == []
