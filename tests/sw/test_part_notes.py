@@ -13,8 +13,8 @@ def column_sums(X, y):
     tw.store_tile(y, tw.col_sum(tw.load_tile(X).to(tw.fp32)))
 
 
-def notes(kernel, chip, rows, columns):
-    compiled = Problem(kernel, named[chip], {"M": rows, "N": columns}, tw.bf16).compile()
+def notes(kernel, chip, rows, columns, dtype=tw.bf16):
+    compiled = Problem(kernel, named[chip], {"M": rows, "N": columns}, dtype).compile()
     return [each for each in compiled.notes if " limit the speed" in each]
 
 
@@ -35,3 +35,10 @@ def test_few_long_lines_are_told_with_what_to_do(kernel, chip, rows, columns, st
 @pytest.mark.parametrize(("rows", "columns"), [(17, 600), (600, 64), (16, 500)])
 def test_many_or_short_rows_are_not_told(rows, columns):
     assert notes(softmax, "small", rows, columns) == []
+
+
+def test_the_lanes_serve_half_as_many_rows_of_fp32():
+    (note,) = notes(softmax, "small", 1, 600, tw.fp32)
+    assert " 64 at once" in note and notes(softmax, "small", 9, 600, tw.fp32) == []
+    (note,) = notes(softmax, "small", 9, 600)
+    assert " 128 at once" in note
