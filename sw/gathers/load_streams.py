@@ -21,6 +21,7 @@ def require_load_streams(what: str, config: ChipConfig) -> None:
     Raises
     ------
     Unfit
+        The chip has fewer; the message says how many.
     """
     streams = min(AGCU_STREAMS, config.token_tracks)
     if streams < 2:

@@ -1,4 +1,4 @@
-"""What tests of many units share: a native model of what is in a PCU, and one of the others."""
+"""Native models that tests share: parts of PCUs, stand-alone units, and the units of slow tests."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.hw.pmu.pmu_stand import PMU_SETS, PmuStand
 from tests.hw.reused_simulator import forget_designs
 from tests.hw.tma.standalone.unit_stand import STAND_SIZES, UnitStand
 from tests.native.clocked_bundle import ClockedBundle
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 
 @pytest.fixture
@@ -45,9 +45,7 @@ def pcu_units(heavy_lock):
     lane_units = {name: Piped(name) for name in UNITS}
     bundle = ClockedBundle(parts | pcus | lanes | lane_units | {"chain": issuer_chain()})
     design = emit(bundle)
-    with heavy_lock():
-        model = StreamModel(design, bundle)
-    with model:
+    with heavy_model(heavy_lock, design, bundle) as model:
         yield design, bundle, model
 
 
@@ -58,9 +56,7 @@ def systolic_units(heavy_lock):
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
     readouts = {f"readout_{name}": OutputStage(config) for name, config in units.READOUTS.items()}
     bundle = ClockedBundle(parts | tensors | readouts)
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 
@@ -68,9 +64,7 @@ def systolic_units(heavy_lock):
 def tma_unit(heavy_lock):
     """Model of a TMA unit by itself, of slow tests, ports after its name."""
     bundle = ClockedBundle({"tma": UnitStand(STAND_SIZES[256])})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 
@@ -80,9 +74,7 @@ def more_tensor_units(heavy_lock):
     bundle = ClockedBundle(
         {name: TensorUnit(config) for name, config in units.MORE_TENSOR_UNITS.items()}
     )
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 
@@ -96,7 +88,5 @@ def units_with_memories(heavy_lock):
             "command": CommandStand(COMMAND_SETS["a"]),
         }
     )
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model

@@ -30,7 +30,7 @@ from sw.language import Schedule
 from tests.hw.tma.reduction.reduction_stand import ReductionStand
 from tests.hw.units import LANE_SETS, lane_chip
 from tests.must.mutants import copy_of_tree
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -151,9 +151,7 @@ def lane_pcus(heavy_lock):
     bundle = Bundle(
         {name: Pcu(width_bits=chip.width_bits, config=chip.pcu) for name, chip in chips.items()}
     )
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 
@@ -191,9 +189,7 @@ def wheel_environment(tmp_path_factory):
 def reducing_units(heavy_lock):
     """Model of four TMA units at one interlock."""
     stand = ReductionStand(4)
-    with heavy_lock():
-        model = StreamModel(emit(stand), stand)
-    with model:
+    with heavy_model(heavy_lock, emit(stand), stand) as model:
         yield model
 
 

@@ -10,7 +10,7 @@ from sim.cocotb.unit_choice import environment_of_agcu
 from sim.drivers.agcu_case import random_case
 from tests.hw.agcu.agcu_stand import AGCU_SETS, AgcuStand, check_case
 from tests.native.clocked_bundle import ClockedBundle
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 #: Programs of each set, a thousand of all, and tests of the testbench.
 PROGRAMS, TESTS = 336, 3
@@ -25,9 +25,7 @@ def said(name):
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     bundle = ClockedBundle({name: AgcuStand(sizes) for name, sizes in AGCU_SETS.items()})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 

@@ -10,7 +10,7 @@ from sim.cocotb.unit_choice import environment_of_command
 from sim.drivers.command_case import LISTED_CHIP
 from tests.hw.command.command_stand import COMMAND_SETS, CommandStand, check_list
 from tests.native.clocked_bundle import ClockedBundle
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 #: Valid lists of each set, a thousand of all; tests of the testbench, and those of valid lists.
 LISTS, TESTS, VALID = 336, 7, 3
@@ -25,9 +25,7 @@ def said(name):
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     bundle = ClockedBundle({name: CommandStand(sizes) for name, sizes in COMMAND_SETS.items()})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 

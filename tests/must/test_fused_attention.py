@@ -17,7 +17,7 @@ from sw.prove import prove
 from tests.hw.numeric.test_fused_softmax import error_ratio
 from tests.hw.pcu.attention_chip import PAIRS, AttentionChip
 from tests.hw.pcu.attention_pair import AttentionPair, random_attention, run_attention
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 from tests.units_lanes import placed
 
 CHIP = named["small"]
@@ -32,9 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 def pair(heavy_lock):
     part = AttentionPair(width_bits=CHIP.width_bits, config=CHIP.pcu)
     design = emit(part)
-    with heavy_lock():
-        model = StreamModel(design, part)
-    with model:
+    with heavy_model(heavy_lock, design, part) as model:
         yield model
 
 

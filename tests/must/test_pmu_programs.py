@@ -10,7 +10,7 @@ from sim.cocotb.unit_choice import environment_of_pmu
 from sim.drivers.pmu_index_case import random_case
 from sim.native.bundle import Bundle
 from tests.hw.pmu.pmu_stand import PMU_SETS, PmuStand, check_case
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 #: Programs of each set: more than a thousand of all; and tests of the testbench.
 PROGRAMS, TESTS = 342, 9
@@ -26,9 +26,7 @@ def said(name):
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     bundle = Bundle({name: PmuStand(sizes) for name, sizes in PMU_SETS.items()})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 

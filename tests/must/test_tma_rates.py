@@ -17,9 +17,9 @@ from tests.hw.tma.model import random_bytes
 from tests.hw.tma.standalone.native_unit import NativeUnit, UnitCommand
 from tests.hw.tma.standalone.unit_stand import UnitStand
 from tests.native.clocked_bundle import ClockedBundle
+from tests.native.heavy_model import heavy_model
 from tests.native.native_memory import MemoryTiming, NativeMemory
 from tests.native.port_glue import words_of
-from tests.native.stream_model import StreamModel
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "tma_unit.md"
 _BYTES = 4 << 20
@@ -98,9 +98,7 @@ def model(heavy_lock):
             width_bits=width_bits, landing_beats=_LANDING, outstanding=_OUTSTANDING
         )
     bundle = ClockedBundle(parts)
-    with heavy_lock():
-        built = StreamModel(emit(bundle), bundle)
-    with built:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as built:
         yield built
 
 

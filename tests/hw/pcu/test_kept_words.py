@@ -37,7 +37,7 @@ from tests.hw.pcu.lane_programs import (
 from tests.hw.units import LANES as SETS
 from tests.hw.units import lanes_of
 from tests.native.clocked_bundle import ClockedBundle
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 X, Y, Z, PREVIOUS = Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS
 ACTIVATION, AUXILIARY = PhaseSource.ACTIVATION, PhaseSource.AUXILIARY
@@ -78,9 +78,7 @@ def model(pcu_units):
 @pytest.fixture(scope="module")
 def wide_model(heavy_lock):
     bundle = ClockedBundle({name: lanes_of(*sizes) for name, sizes in WIDE_SETS.items()})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 

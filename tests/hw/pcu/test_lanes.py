@@ -41,7 +41,7 @@ from tests.hw.pcu.softmax_program import SOFTMAX, alu
 from tests.hw.units import FUNCTION_LANES, FUNCTIONS, lanes_of
 from tests.hw.units import LANES as SETS
 from tests.native.clocked_bundle import ClockedBundle
-from tests.native.stream_model import StreamModel
+from tests.native.heavy_model import heavy_model
 
 _READ = {"source": PhaseSource.ACTIVATION, "form": ElementForm.BF16}
 X, Y, Z, PREVIOUS = Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS
@@ -61,9 +61,7 @@ def model(pcu_units):
 @pytest.fixture(scope="module")
 def wide_model(heavy_lock):
     bundle = ClockedBundle({name: lanes_of(*sizes) for name, sizes in WIDE_SETS.items()})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
+    with heavy_model(heavy_lock, emit(bundle), bundle) as model:
         yield model
 
 
