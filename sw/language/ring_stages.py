@@ -38,9 +38,10 @@ __all__ = ["Ring", "compute", "finish", "load", "ring"]
 
 @dataclasses.dataclass(frozen=True)
 class _Put:
-    """Tiles of a slot, the nodes that make them, and the loops of the stage around them."""
+    """Tiles of a slot, the nodes that make them, and the loops around and in their stage."""
 
     body: Recording
+    around: tuple[OpenLoop, ...]
     loops: tuple[OpenLoop, ...]
     nodes: tuple[ir.Node, ...]
     values: tuple[ir.Value, ...]
@@ -125,6 +126,8 @@ class Ring:
         self._recorder, self._slots = recorder, slots
         self._put: _Put | None = None
         self._got: Recording | None = None
+        #: The loops where the last slots were taken; None before.
+        self._taken: list[str] | None = None
         recorder.at_end.append(self._require_taken)
 
     def put(self, *tiles: Tile) -> None:
@@ -133,7 +136,8 @@ class Ring:
         Raises
         ------
         ProgramError
-            Outside `load`, a second time in an iteration, or for tiles that a loop carries.
+            Outside `load`, a second time in an iteration or elsewhere before the slots are taken,
+            or for tiles that a loop carries.
         """
         recorder = self._recorder
         self._require("put", "load")
@@ -145,6 +149,15 @@ class Ring:
         if self._put is not None and self._put.body is bodies[-1]:
             raise _refuse("`ring.put` must fill one slot in an iteration, not two", "put")
         depth, start = recorder.stage_start
+        around, loops = _loops(bodies[:depth]), _loops(bodies[depth:])
+        if self._put is not None and self._taken is None:
+            # A body is recorded twice, at the same symbols.
+            if _symbols(self._put.around + self._put.loops) != _symbols(around + loops):
+                raise _refuse(
+                    "`ring.put` must follow the `ring.get` that takes what is in the ring, "
+                    f"not fill it again after line {self._put.span.line}",
+                    "put",
+                )
         made = [
             *bodies[depth - 1].nodes[start:],
             *(x for each in bodies[depth:] for x in each.nodes),
@@ -156,7 +169,8 @@ class Ring:
                     raise _refuse("`ring.put` takes what loads make, not what loops carry", "put")
                 nodes.insert(0, node)
                 needed.update(each for each in node.operands if isinstance(each, ir.Value))
-        self._put = _Put(bodies[-1], _loops(bodies[depth:]), tuple(nodes), values, span)
+        self._put = _Put(bodies[-1], around, loops, tuple(nodes), values, span)
+        self._taken = None
 
     def get(self) -> _Slot:
         """Context manager of the tiles of the next slot, which is free at its end.
@@ -164,7 +178,8 @@ class Ring:
         Raises
         ------
         ProgramError
-            Outside `compute`, before `put`, a second time in an iteration, or in other loops.
+            Outside `compute`, before `put`, a second time in an iteration or elsewhere before the
+            next `put`, or in other loops.
         """
         return _Slot(self)
 
@@ -179,7 +194,18 @@ class Ring:
             raise _refuse("`ring.get` must take one slot in an iteration, not two", "get")
         self._got = bodies[-1]
         symbols: dict[str, Affine] = {}
-        loops = _loops(bodies[recorder.stage_start[0] :])
+        depth = recorder.stage_start[0]
+        around, loops = _loops(bodies[:depth]), _loops(bodies[depth:])
+        if _symbols(around) != _symbols(self._put.around):
+            raise _refuse(
+                "`ring.get` must stand in the same loops around its stage as the `ring.put` of "
+                f"line {self._put.span.line}",
+                "get",
+            )
+        place = _symbols(around + loops)
+        if self._taken not in (None, place):
+            raise _refuse("`ring.get` must follow a `ring.put`, not another `ring.get`", "get")
+        self._taken = place
         for there, here in zip(self._put.loops, loops):
             until = there.until and there.until.substitute(symbols)
             if (there.mode, there.extent, there.tile, until) != (
@@ -208,7 +234,7 @@ class Ring:
             raise _refuse(f"`ring.{name}` must stand in `with tw.{stage}():`", name)
 
     def _require_taken(self) -> None:
-        if self._put is not None and self._got is None:
+        if self._put is not None and self._taken is None:
             message = "A ring that is filled must be taken by `ring.get`"
             raise self._recorder.error("operation", message, self._put.span, value="put")
 
@@ -231,6 +257,10 @@ def _refuse(message: str, value: str) -> Exception:
 
 def _loops(bodies: tuple[Recording, ...]) -> tuple[OpenLoop, ...]:
     return tuple(each.loop for each in bodies if each.loop is not None)
+
+
+def _symbols(loops: tuple[OpenLoop, ...]) -> list[str]:
+    return [each.symbol for each in loops]
 
 
 def _other_loops(there: tuple[OpenLoop, ...], here: tuple[OpenLoop, ...]) -> Exception:

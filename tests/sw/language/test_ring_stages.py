@@ -103,8 +103,30 @@ def test_a_ring_computes_the_product(backend, seed, heavy):
     assert other.outputs["C"].tobytes() == outcome.outputs["C"].tobytes()
 
 
+def in_turns(A, B, C, D):
+    ring = tw.ring(slots=4)
+    for X, Y in ((A, C), (B, D)):
+        with tw.load():
+            for i in tw.metapipe(X.shape[0], 8):
+                ring.put(tw.load_tile(X[i, :]))
+        with tw.compute():
+            for i in tw.metapipe(X.shape[0], 8):
+                with ring.get() as x:
+                    tw.store_tile(Y[i, :], x)
+
+
+def test_a_ring_may_be_filled_again_behind_the_stage_that_takes_it():
+    kernel = tw.kernel("A[M, N], B[M, N] -> C[M, N], D[M, N]")(in_turns)
+    a, b = (np.arange(40, dtype=np.float32).reshape(20, 2) + at for at in (0, 100))
+    c, d = kernel(a, b)
+    assert c.tobytes() == a.tobytes() and d.tobytes() == b.tobytes()
+
+
 LOAD, PUT = "with tw.load():", "ring.put(tw.load_tile(A[i, :]))"
 LOOP, GET = "for {} in tw.metapipe(8, 4):", "with ring.get() as a:"
+#: A stage that fills the ring, and one that takes it.
+FILL = [(0, LOAD), (1, LOOP.format("i")), (2, PUT)]
+TAKE = [(0, "with tw.compute():"), (1, LOOP.format("i")), (2, GET), (3, "pass")]
 #: Lines, each with its depth, and the message.
 REFUSED = {
     "slots": ([(0, "tw.ring(slots=0)")], r"slots must be a whole number of 1 or more, not 0"),
@@ -140,6 +162,14 @@ REFUSED = {
         [(0, LOAD), (1, "ring.put(tw.load_tile(A))"), (0, "with tw.compute():"), (1, GET)]
         + [(2, "pass"), (1, GET), (2, "pass")],
         "must take one slot in an iteration, not two",
+    ),
+    "filled again": (FILL + FILL + TAKE, "must follow the `ring.get` .* not fill it again after"),
+    "taken again": (FILL + TAKE + TAKE, "must follow a `ring.put`, not another `ring.get`"),
+    "filled at the end": (FILL + TAKE + FILL, "must be taken by `ring.get`"),
+    "other loops around": (
+        [(0, LOAD), (1, "ring.put(tw.load_tile(A))"), (0, LOOP.format("i"))]
+        + [(1, "with tw.compute():"), (2, GET), (3, "pass")],
+        "same loops around its stage as the `ring.put` of line 4",
     ),
     "carried": (
         [(0, LOAD), (1, "s = tw.zeros(1, 8)"), (1, LOOP.format("i"))]
