@@ -193,17 +193,21 @@ def box_points(program: IssuerProgram) -> Ints:
 def box_owners(issuer: IssuerProgram) -> Ints:
     """Position in an issuer's list of the program of every command, in order.
 
+    Programs that are equal are one, at the place of the first: so the list of several iterations
+    has the periods of its iterations.
+
     Raises
     ------
     StepLimitError
         If there are more than ``MOST_STEPS``.
     """
-    counts = [len(box_points(program)) for program in issuer.programs]
+    programs = issuer.programs
+    counts = [len(box_points(program)) for program in programs]
     if sum(counts) > MOST_STEPS:
         raise StepLimitError("List of loop nests", sum(counts), MOST_STEPS)
     if len(counts) == 1:
         return np.broadcast_to(np.int64(0), counts)
-    return np.repeat(np.arange(len(counts)), counts)
+    return np.repeat([programs.index(program) for program in programs], counts)
 
 
 def box_sizes(agcu: AgcuProgram, issuer: IssuerProgram, beat_bytes: int) -> Ints:

@@ -187,6 +187,16 @@ def test_iterations_are_predicted_from_the_first_ones(side, config):
     assert moved[2] - moved[1] == moved[1] - moved[0] == moved[0]
 
 
+def test_an_iteration_like_the_one_before_is_left_out():
+    """Lists of an issuer that follow themselves have the periods of the iterations."""
+    program = compiled(128, 128, 64, config=TINY)
+    five, nine = (timed(iterated(program, count)) for count in (5, 9))
+    assert nine.machine.steps == five.machine.steps
+    assert 8 / 4 == pytest.approx(
+        (nine.end - timed(program).end) / (five.end - timed(program).end), rel=0.01
+    )
+
+
 def marks_of(engine):
     """Whether each vector of an iteration is a last one, and a final one."""
     counts = [loop.base for loop in engine.chain.loops]
