@@ -1,4 +1,4 @@
-"""Registry of the functions behind kernels and units placed by hand: call, run, compile, launch.
+"""Registry of the functions behind kernels and units placed by hand, such as call and run.
 
 The language knows no back end: `tilewright` registers the functions. This module imports only the
 error class, so registering does not import the language.

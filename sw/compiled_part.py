@@ -6,15 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 
 from sw.chip_program import ChipProgram
+from sw.fabric.place import Placement
+from sw.fabric.route import Routes
 from sw.language import Schedule
 from sw.netlist import Netlist
 from sw.parts.part import Part
 from sw.passes.fit import Fit
 from sw.passes.pack import Home
-from sw.passes.place import Placement
 from sw.passes.plan import Plan
-from sw.passes.route import Routes
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.stages.pipeline import Pipeline
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph

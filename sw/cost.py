@@ -17,9 +17,9 @@ from sw.lane_codes.joined_codes import cycles_per_group
 from sw.passes.fit import Fit
 from sw.passes.plan import Plan, load_streams
 from sw.search.operand_agcus import MEETING, a_shares
+from sw.timing.prediction import LATENCY
 
 __all__ = [
-    "LATENCY",
     "Shares",
     "box_cycles",
     "last_cycles",
@@ -28,8 +28,6 @@ __all__ = [
     "shares",
 ]
 
-#: Cycles of memory latency that predictions assume.
-LATENCY = 100
 #: Cycles between two commands.
 _COMMAND = 8
 #: Cycles from the start of a kernel to its first command.

@@ -15,11 +15,11 @@ from hw.arch.ports import PortNames, UnitProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.actions import registered
 from sw.chip_program import ChipProgram
+from sw.fabric.assemble import assemble
 from sw.fabric.graph import Place
+from sw.fabric.place import place
+from sw.fabric.route import route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.place import place
-from sw.passes.route import route
 from sw.prove import require_live
 
 __all__ = ["PlacedUnit", "UnitPin", "Units", "units"]

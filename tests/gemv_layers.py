@@ -20,10 +20,10 @@ from hw.numeric.reference import cast
 from sim.drivers.products import Array
 from sim.oracle import product
 from sw.chip_program import ChipProgram
+from sw.fabric.assemble import assemble
+from sw.fabric.place import place
+from sw.fabric.route import route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.place import place
-from sw.passes.route import route
 
 __all__ = ["GemvLayers"]
 

@@ -30,9 +30,9 @@ from hw.numeric.lane_model import VectorStream
 from sim.launch_memory import LaunchMemory
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
+from sw.fabric.assemble import assemble
+from sw.fabric.route import place_and_route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.route import place_and_route
 
 __all__ = ["CHIP", "Feed", "LaneJob", "Reconvergent", "lane_chip", "placed"]
 

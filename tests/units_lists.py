@@ -9,10 +9,10 @@ from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, 
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
 from hw.arch.words.pmu_word import TokenSource
+from sw.fabric.assemble import assemble
+from sw.fabric.place import place
+from sw.fabric.route import route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.place import place
-from sw.passes.route import route
 from tests.sw.chips import TINY
 
 __all__ = ["BoxNest", "Copies", "Launch", "Relay", "chain_of", "relay"]

@@ -14,11 +14,11 @@ from hw.arch.config import named as configurations
 from hw.numeric.formats import bf16
 from sw.compiled import Compiled
 from sw.compiler import compile_kernel
+from sw.fabric.place import place
+from sw.fabric.route import route
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
 from sw.language import Kernel, Schedule
-from sw.passes.place import place
-from sw.passes.route import route
 from sw.prove import prove
 
 __all__ = [

@@ -65,8 +65,8 @@ class MatrixUnit(Component):
     i_continues
         With each weight vector: its tile continues the group of the tile before.
     int8, activation_X, weight_X, to_X
-        Static: the `hw.arch.pcu.format_modes` of these formats. Results that are rounded have two
-        rows per vector.
+        Static: the `hw.arch.words.pcu_word.format_modes` of these formats. Results that are rounded
+        have two rows per vector.
     weights_by_row
         Static: a vector of weights is rows of the tile, else a column
         (:class:`hw.array.stationary.StationaryArray`).

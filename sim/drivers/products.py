@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hw.numeric.division import ceil_div
 
-__all__ = ["Array", "Bytes", "Words", "equal_blocks", "padded", "payloads"]
+__all__ = ["Array", "Bytes", "Words", "equal_blocks", "padded", "payloads", "stream_values"]
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
@@ -36,3 +36,8 @@ def payloads(vectors: Bytes, marks: Array | None = None) -> Words:
     if marks is not None:
         raw[:, vectors.shape[1]] = marks
     return raw.view(np.uint32)
+
+
+def stream_values(words: Words) -> list[int]:
+    """Payloads as integers, as a stream of a testbench takes them."""
+    return [int.from_bytes(payload.tobytes(), "little") for payload in words]

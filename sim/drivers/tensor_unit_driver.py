@@ -11,7 +11,7 @@ from hw.arch.tensor_instructions import Opcode, pack
 from hw.tpu.tensor_config import TensorConfig
 from sw.tensor_program import Program
 
-__all__ = ["host_vectors", "payloads", "stream_values", "vectors_for_host"]
+__all__ = ["host_vectors", "payloads", "vectors_for_host"]
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
@@ -34,11 +34,6 @@ def payloads(program: Program) -> dict[str, Words]:
     if program.biases is not None:
         sent["i_bias"] = _words(program.biases)
     return sent
-
-
-def stream_values(words: Words) -> list[int]:
-    """Payloads as integers."""
-    return [int.from_bytes(payload.tobytes(), "little") for payload in words]
 
 
 def vectors_for_host(program: Program) -> list[int]:

@@ -23,7 +23,7 @@ from sim.run.float64_error import compare_with_reference
 from sim.run.job import BACKENDS, Job
 from sim.run.report import FIELDS, report_counters
 from sim.run.waves_view import write_waves_view
-from sw.ir.macs import count_macs
+from sw.macs import count_macs
 
 if TYPE_CHECKING:
     from sw.compiled import Compiled

@@ -10,14 +10,22 @@ import numpy.typing as npt
 
 from hw.arch.lanes.lane_function import LaneFunction
 
-__all__ = ["EXACT", "PROPAGATED", "Estimate", "applied_estimate", "own_error"]
+__all__ = [
+    "EXACT",
+    "PROPAGATED",
+    "ROUNDING",
+    "SMALLEST_NORMAL",
+    "Estimate",
+    "applied_estimate",
+    "own_error",
+]
 
 Array = npt.NDArray[Any]
 
 #: A rounding to fp32, and as much as the float64 answer to compare with may take for one.
-_ROUNDING = 2.0**-24 + 2.0**-48
+ROUNDING = 2.0**-24 + 2.0**-48
 _HALF_SUBNORMAL = 2.0**-150
-_SMALLEST_NORMAL = 2.0**-126
+SMALLEST_NORMAL = 2.0**-126
 #: Argument below which e^-x may overflow, and what sigmoid and silu are then off at most.
 _FAR, _FAR_ERROR = -87.0, 2.0**-119
 #: Largest slopes of silu and gelu.
@@ -90,7 +98,7 @@ def _divided(exact: Array, a: Estimate, b: Estimate) -> Array:
     left = np.abs(b.exact) - b.error
     passed = (a.error + np.abs(exact) * b.error) / left
     # Beyond, the reciprocal is subnormal or infinite.
-    usual = (left >= _SMALLEST_NORMAL) & (np.abs(b.exact) + b.error <= 2.0**126)
+    usual = (left >= SMALLEST_NORMAL) & (np.abs(b.exact) + b.error <= 2.0**126)
     return np.where(usual, passed, np.inf)
 
 
@@ -184,6 +192,7 @@ _UNITS: Mapping[str, float] = {
     "silu": 3.5,
 }
 _EXACT_ONES = ("neg", "abs", "max", "min", "where")
+_ROUNDED = ("add", "sub", "mul", "fma")
 
 
 def applied_estimate(function: LaneFunction, given: Estimate) -> Estimate:
@@ -200,7 +209,7 @@ def _of_logarithm(magnitude: Array, x: Estimate, function_bits: int) -> Array:
     # Beyond 2^126 the power is subnormal.
     unit = np.where(x.exact + x.error <= 2.0**126, 2.0, 8.0) * 2.0**-function_bits
     error = unit + 2.0**-21 + 2.0**-23 * magnitude
-    return np.where(x.exact - x.error >= _SMALLEST_NORMAL, error, np.inf)
+    return np.where(x.exact - x.error >= SMALLEST_NORMAL, error, np.inf)
 
 
 def own_error(
@@ -220,7 +229,7 @@ def own_error(
     """
     if name in _EXACT_ONES:
         return 0.0
-    normal = np.maximum(magnitude, _SMALLEST_NORMAL)
+    normal = np.maximum(magnitude, SMALLEST_NORMAL)
     if name in _UNITS:
         unit = normal * 2.0 ** (1 - function_bits)
         error = _UNITS[name] * unit
@@ -235,5 +244,7 @@ def own_error(
         return reach + 2 * _HALF_SUBNORMAL
     if name == "log":
         return _of_logarithm(magnitude, given[0], function_bits)
+    if name not in _ROUNDED:
+        raise KeyError(name)
     # An addition of fp32 is exact where it is subnormal; a product is not.
-    return _ROUNDING * magnitude + _HALF_SUBNORMAL
+    return ROUNDING * magnitude + _HALF_SUBNORMAL

@@ -11,13 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from hw.numeric.formats import bf16
-from sim.run.operation_errors import Estimate
+from sim.run.operation_errors import ROUNDING, SMALLEST_NORMAL, Estimate
 
 __all__ = ["powers_estimate", "rescaled_estimate"]
 
-#: A rounding to fp32, and float64's own.
-_ROUNDING = 2.0**-24 + 2.0**-48
-_SMALLEST_NORMAL = 2.0**-126
 #: Units in the last significant bit that exp2 may be off.
 _EXP2_UNITS = 1.1
 #: Numbers of golden may be half of their estimate, so what underflows counts twice.
@@ -46,16 +43,16 @@ def powers_estimate(
     x = np.where(hidden, 0.0, factor * scores.exact)
     # The error of the score and the rounding of the factor.
     passed = np.where(hidden, 0.0, factor * scores.error)
-    passed = passed + _ROUNDING * (np.abs(x) + passed)
-    of_maximum = (passed + _ROUNDING * (np.abs(x) + passed)).max(axis=1, keepdims=True, initial=0)
+    passed = passed + ROUNDING * (np.abs(x) + passed)
+    of_maximum = (passed + ROUNDING * (np.abs(x) + passed)).max(axis=1, keepdims=True, initial=0)
     largest = np.where(hidden, -np.inf, x).max(axis=1, keepdims=True, initial=-np.inf)
     new = np.maximum(old.exact, np.ceil(largest - of_maximum))
     exponent = x - new
-    argument = passed + _ROUNDING * (np.abs(exponent) + 1 + passed)
+    argument = passed + ROUNDING * (np.abs(exponent) + 1 + passed)
     exact = np.exp2(exponent)
     error = exact * np.expm1(argument * np.log(2))
     magnitude = exact + error
-    normal = np.maximum(magnitude, _HALVED * _SMALLEST_NORMAL)
+    normal = np.maximum(magnitude, _HALVED * SMALLEST_NORMAL)
     error = error + _EXP2_UNITS * 2.0 ** (1 - function_bits) * normal
     smallest = 2.0 ** (1 - bf16.bias - bf16.fraction_bits)
     half = 2.0**-bf16.significand_bits * (exact + error)
@@ -70,7 +67,7 @@ def powers_estimate(
 def rescaled_estimate(sums: Estimate, rises: Estimate) -> Estimate:
     """Estimate of the result of `sw.ir.nodes.Rescale`."""
     scale = np.exp2(-rises.exact)
-    lost = _HALVED * _SMALLEST_NORMAL
+    lost = _HALVED * SMALLEST_NORMAL
     # Beyond the greatest rise golden scales by more than exact arithmetic does.
     beyond = (np.abs(sums.exact) + sums.error) * 2.0**-_MOST_RISE
     error = sums.error * scale + lost + np.where(rises.exact >= _MOST_RISE, beyond, 0.0)

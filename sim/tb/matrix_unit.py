@@ -10,6 +10,7 @@ from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sim.cocotb.bench_support import Sink, Source, bench, random_generator, start
 from sim.drivers.matrix_unit_driver import MatrixTiling
+from sim.drivers.products import stream_values
 from sim.operands import random_operand
 from sim.oracle import product
 
@@ -30,10 +31,6 @@ def design() -> MatrixUnit:
         latency=2,
         accumulator_rows=_DEPTH,
     )
-
-
-def _integers(words: Words) -> list[int]:
-    return [int.from_bytes(payload.tobytes(), "little") for payload in words]
 
 
 def _words(payloads: list[int]) -> Words:
@@ -83,8 +80,8 @@ async def products_of_random_extents_are_numpys(
             i_hold=0,
         )
         sending = [
-            cocotb.start_soon(activation.send(_integers(tiling.activations(a)))),
-            cocotb.start_soon(weight.send(_integers(tiling.weights(b, by_row=weights_by_row)))),
+            cocotb.start_soon(activation.send(stream_values(tiling.activations(a)))),
+            cocotb.start_soon(weight.send(stream_values(tiling.weights(b, by_row=weights_by_row)))),
         ]
         got = tiling.result(_words(await result.take(tiling.result_vectors)))
         for task in sending:

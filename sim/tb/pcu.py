@@ -9,7 +9,7 @@ from hw.pcu.unit import Pcu
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.cocotb.unit_choice import asked_pcu
 from sim.drivers.pcu_case import random_case
-from sim.drivers.products import Words
+from sim.drivers.products import stream_values
 
 __all__ = ["design", "random_programs_are_numpys"]
 
@@ -26,10 +26,6 @@ _CHIP = ChipConfig(
 def design() -> Pcu:
     """The compute unit under test."""
     return Pcu(width_bits=_CHIP.width_bits, config=_CHIP.pcu)
-
-
-def _integers(words: Words) -> list[int]:
-    return [int.from_bytes(payload.tobytes(), "little") for payload in words]
 
 
 @bench(limit_cycles=2_000_000)
@@ -53,11 +49,11 @@ async def random_programs_are_numpys(dut: Any) -> None:
         await clocks(dut, 1)
         dut.i_clear.value, dut.i_run.value = 0, 1
         sending = [
-            cocotb.start_soon(sources[port.name.lower()].send(_integers(words)))
+            cocotb.start_soon(sources[port.name.lower()].send(stream_values(words)))
             for port, words in case.streams.items()
         ]
         got = await sink.take(len(case.results))
-        assert got == _integers(case.results), case.program
+        assert got == stream_values(case.results), case.program
         for task in sending:
             await task
         await sink.expect_silence(40)

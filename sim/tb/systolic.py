@@ -15,6 +15,7 @@ from hw.numeric.formats import Format, bf16, int8
 from hw.numeric.mx import mx_matmul
 from sim.cocotb.bench_support import Sink, Source, bench, random_generator, start
 from sim.cocotb.unit_choice import asked_unit
+from sim.drivers.products import stream_values
 from sim.drivers.unit_driver import UnitTiling
 from sim.drivers.unit_operands import unit_operands
 from sim.native.bundle import Bundle
@@ -45,10 +46,6 @@ _UNITS = _units()
 def design() -> Bundle:
     """The units under test, with dataflows as port prefixes."""
     return Bundle({name: SystolicUnit(config) for name, config in _units().items()})
-
-
-def _integers(words: Words) -> list[int]:
-    return [int.from_bytes(payload.tobytes(), "little") for payload in words]
 
 
 def _words(payloads: list[int], bits: int) -> Words:
@@ -87,7 +84,7 @@ async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format
             **{f"{name}_activation_mode": mode, f"{name}_weight_mode": mode, f"{name}_relu": 0},
         )
         sending = [
-            cocotb.start_soon(source.send(_integers(words)))
+            cocotb.start_soon(source.send(stream_values(words)))
             for source, words in zip(sources, tiling.streams(a, b), strict=True)
         ]
         taken = await result.take(sum(tiling.packets))

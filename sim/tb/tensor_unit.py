@@ -13,7 +13,8 @@ from hw.tpu.tensor_config import TensorConfig
 from hw.tpu.unit import TensorUnit
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.cocotb.unit_choice import asked_unit
-from sim.drivers.tensor_unit_driver import payloads, stream_values, vectors_for_host
+from sim.drivers.products import stream_values
+from sim.drivers.tensor_unit_driver import payloads, vectors_for_host
 from sim.drivers.tensor_unit_golden import TensorChain
 from sim.native.bundle import Bundle
 

@@ -22,7 +22,7 @@ from sw.epilogue.result_walks import (
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer
 from sw.passes.plan import Plan, load_streams, spread
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 
 __all__ = [
     "SideLoad",

@@ -1,1 +1,1 @@
-"""Compiler model of the fabric: routing graph, merge orders, routing trees, netlist extraction."""
+"""The fabric: placement, routing, merge orders, routing trees, nets of a program."""

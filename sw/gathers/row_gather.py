@@ -10,9 +10,9 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Entry
-from sw.language.program_error import ProgramError
+from sw.language.program_error import refused
 
-__all__ = ["RowGather", "block_of", "has_gather", "refuse", "row_gather_of"]
+__all__ = ["RowGather", "block_of", "has_gather", "row_gather_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,19 +76,19 @@ def row_gather_of(program: Program) -> RowGather:
             case ir.Buffer():
                 copies[node.result.name] = node.operands[0]
             case _:
-                raise refuse(
+                raise refused(
                     node, f"`{node.kind}` beside a gather is not supported by hardware yet"
                 )
     for some in (loads, gathers, stores):
         if len(some) != 1:
             rule = "A gather takes one load of row numbers, and one store of the rows"
-            raise refuse(some[-1] if some else gathers[0], f"{rule} in an image, not {len(some)}")
+            raise refused(some[-1] if some else gathers[0], f"{rule} in an image, not {len(some)}")
     (load,), (gather,), (store,) = loads, gathers, stores
     source: ir.Operand = store.values[0]
     while isinstance(source, ir.Value) and source.name in copies:
         source = copies[source.name]
     if source != gather.result or gather.values[0] != load.result:
-        raise refuse(gather, "Row numbers must come from memory, and gathered rows go there")
+        raise refused(gather, "Row numbers must come from memory, and gathered rows go there")
     return _whole(program, loops, load, gather, store)
 
 
@@ -104,9 +104,11 @@ def _whole(
         program.tensor(each.view.tensor).type for each in (gather, load, store)
     )
     if len(table.shape) != 2 or len(numbers.shape) != 1 or len(result.shape) != 2:
-        raise refuse(gather, "A gather of tensors of this many axes is not supported yet")
+        raise refused(gather, "A gather of tensors of this many axes is not supported yet")
     if table.format != result.format:
-        raise refuse(store, f"Rows of {table.format.name} must be stored as they are, not cast yet")
+        raise refused(
+            store, f"Rows of {table.format.name} must be stored as they are, not cast yet"
+        )
     row, column = (
         block_of(each, size, loops, store) for each, size in zip(store.view.entries, result.shape)
     )
@@ -116,7 +118,7 @@ def _whole(
         block_of(load.view.entries[0], numbers.shape[0], loops, load),
     )
     if found != (None, column, row) or table.shape[1] != result.shape[1]:
-        raise refuse(gather, "A gather takes rows of the whole table, each row at its number")
+        raise refused(gather, "A gather takes rows of the whole table, each row at its number")
     named = {"row": row, "column": column}
     return RowGather(
         gather.view.tensor,
@@ -135,9 +137,4 @@ def block_of(entry: Entry, size: int, loops: Mapping[str, ir.Loop], node: ir.Nod
             return index
     if entry == Entry(Affine(), Axis(size)):
         return None
-    raise refuse(node, "A part of an axis is not supported by hardware yet: whole axes are")
-
-
-def refuse(node: ir.Node, message: str) -> ProgramError:
-    """Refusal of a node that no image of rows by number computes."""
-    return ProgramError("unserved", message, node.span)
+    raise refused(node, "A part of an axis is not supported by hardware yet: whole axes are")

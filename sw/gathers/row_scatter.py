@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from sw.gathers.row_gather import block_of, refuse
+from sw.gathers.row_gather import block_of
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
+from sw.language.program_error import refused
 
 __all__ = ["RowScatter", "has_scatter", "row_scatter_of"]
 
@@ -78,11 +79,11 @@ def row_scatter_of(program: Program) -> RowScatter:
             case _:
                 way = "store the rows to `tw.local(..., spill=True)`, and load them from there"
                 message = f"`{node.kind}` beside a scatter is not supported by hardware yet: {way}"
-                raise refuse(node, message)
+                raise refused(node, message)
     scatter = scatters[-1]
     if len(scatters) != 1 or len(made) != 2:
         rule = "A scatter takes one load of row numbers and one of rows in an image"
-        raise refuse(scatter, f"{rule}, not {len(scatters)} scatters and {len(made)} loads")
+        raise refused(scatter, f"{rule}, not {len(scatters)} scatters and {len(made)} loads")
     found = []
     for operand in scatter.operands:
         while isinstance(operand, ir.Value) and operand.name in copies:
@@ -90,17 +91,17 @@ def row_scatter_of(program: Program) -> RowScatter:
         found.append(made.get(operand.name) if isinstance(operand, ir.Value) else None)
     numbers, source = found
     if not isinstance(numbers, ir.Load) or source is None:
-        raise refuse(scatter, "Row numbers and rows to scatter must come from memory")
+        raise refused(scatter, "Row numbers and rows to scatter must come from memory")
     if isinstance(source, ir.Full):
         return _of_constant(program, loops, scatter, numbers, source)
     names = [each.view.tensor for each in (scatter, numbers, source)]
     table, named, rows = (program.tensor(name).type for name in names)
     if names[0] in names[1:]:
-        raise refuse(scatter, f"`{names[0]}` cannot be scattered to and be loaded in one image")
+        raise refused(scatter, f"`{names[0]}` cannot be scattered to and be loaded in one image")
     if len(table.shape) != 2 or len(named.shape) != 1 or len(rows.shape) != 2:
-        raise refuse(scatter, "A scatter to tensors of this many axes is not supported yet")
+        raise refused(scatter, "A scatter to tensors of this many axes is not supported yet")
     if table.format != rows.format:
-        raise refuse(
+        raise refused(
             scatter, f"Rows of {rows.format.name} must be stored as they are, not cast yet"
         )
     row, column = (
@@ -108,7 +109,7 @@ def row_scatter_of(program: Program) -> RowScatter:
     )
     _require_whole(program, loops, scatter, numbers, (row, column))
     if table.shape[1] != rows.shape[1]:
-        raise refuse(scatter, _WHOLE)
+        raise refused(scatter, _WHOLE)
     indices = {"row": row, "column": column}
     return RowScatter(
         names[0],
@@ -132,9 +133,9 @@ def _of_constant(
     table, named = (program.tensor(each.view.tensor).type for each in (scatter, numbers))
     value = source.value.value
     if scatter.op != "add" or not isinstance(value, int):
-        raise refuse(scatter, "Rows of a constant can be added by a scatter, not be stored yet")
+        raise refused(scatter, "Rows of a constant can be added by a scatter, not be stored yet")
     if len(table.shape) != 2 or len(named.shape) != 1:
-        raise refuse(scatter, "A scatter to tensors of this many axes is not supported yet")
+        raise refused(scatter, "A scatter to tensors of this many axes is not supported yet")
     row = block_of(numbers.view.entries[0], named.shape[0], loops, numbers)
     column = block_of(scatter.view.entries[1], table.shape[1], loops, scatter)
     _require_whole(program, loops, scatter, numbers, (row, column))
@@ -169,4 +170,4 @@ def _require_whole(
         block_of(numbers.view.entries[0], named.shape[0], loops, numbers),
     )
     if found != (None, blocks[1], blocks[0]):
-        raise refuse(scatter, _WHOLE)
+        raise refused(scatter, _WHOLE)

@@ -12,7 +12,17 @@ from sw.ir.nodes import NODES, Loop, Node, Operand, Value
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType, View
 
-__all__ = ["Names", "map_operands", "rebuild", "rename", "same_nodes", "unused", "used", "walk"]
+__all__ = [
+    "Names",
+    "map_operands",
+    "rebuild",
+    "rename",
+    "replaced",
+    "same_nodes",
+    "unused",
+    "used",
+    "walk",
+]
 
 # Names of the parts of everything that has parts worth visiting.
 _PARTS: dict[type[Any], tuple[str, ...]] = {
@@ -46,6 +56,13 @@ def map_operands(node: Node, operand: Callable[[Operand], Operand]) -> Node:
     if isinstance(node, Loop):
         changes["nexts"] = tuple(operand(each) for each in node.nexts)
     return node.replace(**changes)
+
+
+def replaced(values: Mapping[str, Operand], operand: Operand) -> Operand:
+    """What stands for an operand: values by the names that they replace, which may be replaced."""
+    while isinstance(operand, Value) and operand.name in values:
+        operand = values[operand.name]
+    return operand
 
 
 class Names:

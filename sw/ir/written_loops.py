@@ -32,7 +32,7 @@ __all__ = ["written_loops"]
 
 _T = TypeVar("_T")
 
-#: Loops that a sum of one product has beside its terms (`sw.parts.points.point_sums`).
+#: Loops that a sum of one product has beside its terms (`sw.stages.recognised`).
 _MOST_LOOPS = 2
 
 #: Differences of the places that a term loads from those of the first one, axis by axis.

@@ -300,10 +300,7 @@ class _Joiner:
                 outside.append((operand, value, form, use))
         if len(outside) > 1 or Fetched.KEPT not in fetched:
             return None
-        fields: dict[str, Any] = {
-            "auxiliary": AuxiliaryUse.NONE,
-            "auxiliary_form": ElementForm.WORD,
-        }
+        fields: dict[str, Any] = dict(_NONE_BESIDE)
         beside = None
         for operand, value, form, use in outside:
             if Fetched.NONE not in fetched:

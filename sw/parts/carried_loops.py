@@ -14,6 +14,7 @@ Loops over blocks around such a loop over points are one block as well.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from hw.numeric.division import ceil_div
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.program import Program
-from sw.ir.rewrite import Names, map_operands, rebuild, walk
+from sw.ir.rewrite import Names, map_operands, rebuild, replaced, walk
 from sw.ir.sizes import without_idle_rests
 from sw.ir.verify import verify
 from sw.language.program_error import ProgramError
@@ -110,17 +111,12 @@ class _Rewriter:
         """Nodes without carried loops; `inside` of another loop that stays."""
         found: list[ir.Node] = []
         for node in nodes:
-            node = map_operands(node, self._final)
+            node = map_operands(node, functools.partial(replaced, self._values))
             if isinstance(node, ir.Loop) and any(map(_is_carried, walk((node,)))):
                 found += self._loop(node, inside)
             else:
                 found.append(node)
         return tuple(found)
-
-    def _final(self, operand: ir.Operand) -> ir.Operand:
-        while isinstance(operand, ir.Value) and operand.name in self._values:
-            operand = self._values[operand.name]
-        return operand
 
     def _loop(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
         if loop.blocks:
@@ -149,7 +145,7 @@ class _Rewriter:
         return kept
 
     def _value(self, value: ir.Value) -> ir.Value:
-        final = self._final(value)
+        final = replaced(self._values, value)
         assert isinstance(final, ir.Value)
         return final
 

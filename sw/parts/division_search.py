@@ -49,8 +49,10 @@ class Estimates:
 
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
-#: Slices asked for with shared values, for each one without, or so many more; values in others.
-_SHARED, _FEW, _DEPTH = 2, 64, 3
+#: Slices asked for in all, at most, for each one of the first steps; or this many more.
+_SHARED, _FEW = 2, 64
+#: Rounds over the steps with shared values, each with steps one level deeper behind a value.
+_DEPTH = 3
 #: Nodes of element math.
 _ELEMENT_MATH = ir.Loop | ir.Load | ir.Store | ir.Map | ir.Cast | ir.Full | ir.Buffer
 

@@ -1,1 +1,1 @@
-"""Compiler passes, one per file, each a function from one representation to the next."""
+"""The lists of passes, their driver and state; recognition and plan of a product."""

@@ -9,7 +9,7 @@ from sw.language import Schedule
 from sw.language.program_error import ProgramError
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.plan import Plan
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.constraints import Constraints
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 

@@ -1,4 +1,4 @@
-"""fit: buffer allocation. Buffers to PMUs, streams to AGCUs, results to result writers."""
+"""Buffer allocation of a plan: buffers to PMUs, streams to AGCUs, results to result writers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sw.passes.pack import Buffer, Home, pack, require_room
 from sw.passes.plan import Plan
 from sw.search.operand_agcus import a_parts_of, a_shares, b_shares, operand_agcus
 from sw.search.segmented_lines import require_in_segments
+from sw.timing.prediction import LATENCY
 
 __all__ = [
     "Fit",
@@ -25,7 +26,7 @@ __all__ = [
 
 #: Vectors that arrive in the time from the request of a load to that of the next one into its slot:
 #: the latency that predictions assume, and the ways of vectors and tokens.
-_FLIGHT = 160
+_FLIGHT = LATENCY + 60
 #: Fewest rows of a slot of C, if a block of rows is divided into several.
 _LEAST_PIECE = 16
 

@@ -1,4 +1,4 @@
-"""pack: packing of buffers (rings of slots) into PMUs.
+"""Packing of buffers (rings of slots) into PMUs.
 
 A PMU has two buffers, two write engines, two read engines and two token outputs, and moves one
 vector in and one out per cycle. Buffers share a PMU only if there are too few PMUs.

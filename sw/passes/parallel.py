@@ -18,7 +18,7 @@ from sw.fabric.merges import MERGED
 from sw.passes.field_limits import Unfit, require_fields, require_units
 from sw.passes.fit import Fit, fit, require_results
 from sw.passes.plan import Plan, fewest_rows
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.best_first import BestFirst
 from sw.search.candidates import no_plan, plans_of, require_grid
 from sw.search.constraints import Constraints

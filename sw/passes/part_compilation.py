@@ -9,6 +9,8 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
+from sw.fabric.place import Placement
+from sw.fabric.route import Routes
 from sw.gathers.row_gather import RowGather
 from sw.gathers.row_scatter import RowScatter
 from sw.ir.program import Program
@@ -18,10 +20,8 @@ from sw.parts.part import Part
 from sw.passes.fit import Fit
 from sw.passes.pack import Home
 from sw.passes.pass_driver import later
-from sw.passes.place import Placement
 from sw.passes.plan import Plan
-from sw.passes.route import Routes
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.prove import Liveness
 from sw.search.constraints import Constraints

@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
+from sw.fabric.assemble import assemble
 from sw.fabric.fit_error import FitError
+from sw.fabric.place import Placement, place
+from sw.fabric.route import RouteError, placement_seeds, route, unroutable
 from sw.gathers.row_gather import RowGather
 from sw.gathers.row_scatter import RowScatter
 from sw.ir.sizes import choose_sizes
@@ -17,7 +20,6 @@ from sw.language import Schedule
 from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order
 from sw.passes.accumulate import require_whole_lanes
-from sw.passes.assemble import assemble
 from sw.passes.choices import block_sizes, constraints_of, require_no_choices, with_block
 from sw.passes.field_limits import Unfit
 from sw.passes.fit import Fit
@@ -25,10 +27,8 @@ from sw.passes.mask import mask
 from sw.passes.parallel import parallel
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.pass_driver import Pass, program_text
-from sw.passes.place import Placement, place
 from sw.passes.plan import Plan
-from sw.passes.route import RouteError, placement_seeds, route, unroutable
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.prove import LivenessError, require_live
 from sw.search.constraints import Constraints

@@ -12,7 +12,7 @@ from hw.arch.loops import COUNT_SHIFT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.lane_codes.joined_codes import cycles_per_group
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.stages.operand_slot import OperandSlot
 
 __all__ = ["MOST_BLOCKS", "Plan", "fewest_rows", "load_streams", "spread"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from sw.ir import nodes as ir
 from sw.ir.program import Program
-from sw.ir.rewrite import same_nodes, walk
+from sw.ir.rewrite import replaced, same_nodes, walk
 from sw.ir.types import Role, TokenType
 from sw.ir.verify import verify
 
@@ -60,23 +60,18 @@ class _Replacer:
         self._values: dict[str, ir.Operand] = {}
         self._makers: dict[str, ir.Node] = {}
 
-    def _final(self, operand: ir.Operand) -> ir.Operand:
-        while isinstance(operand, ir.Value) and operand.name in self._values:
-            operand = self._values[operand.name]
-        return operand
-
     def block(
         self, nodes: tuple[ir.Node, ...], seen: dict[object, tuple[ir.Value, ...]]
     ) -> tuple[ir.Node, ...]:
         seen = dict(seen)
         found: list[ir.Node] = []
         for node in nodes:
-            operands = tuple(self._final(each) for each in node.operands)
+            operands = tuple(replaced(self._values, each) for each in node.operands)
             if operands != node.operands:
                 node = node.replace(operands=operands)
             if isinstance(node, ir.Loop):
                 nodes = self.block(node.body, seen)
-                nexts = tuple(self._final(each) for each in node.nexts)
+                nexts = tuple(replaced(self._values, each) for each in node.nexts)
                 if nodes is not node.body or nexts != node.nexts:
                     node = node.replace(nodes=nodes, nexts=nexts)
             node = self._fold(node)

@@ -9,7 +9,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
-from sw.cost import LATENCY, box_cycles
+from sw.cost import box_cycles
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.plan import Plan
@@ -18,6 +18,7 @@ from sw.prologue.operand_inputs import SLOTS, TABLES
 from sw.search.alone import START, elements_alone, product_alone
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.region import Part
+from sw.timing.prediction import LATENCY
 
 __all__ = ["cycles_as_parts", "memory_cycles", "operand_codes", "operand_streams", "overlaps"]
 

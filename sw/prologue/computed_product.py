@@ -18,7 +18,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Role, Space, Tensor, TensorType, View
 from sw.language.program_error import ProgramError
 from sw.parts.slices import Cut, cuts, reload, slice_of, with_nodes
-from sw.passes.stage import Product, stage
+from sw.passes.product_recognition import Product, stage
 from sw.stages.region import Part, Region, region_of
 
 __all__ = ["ComputedProduct", "GatheredRows", "Operand", "computed_product_of", "has_computed"]

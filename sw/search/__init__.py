@@ -1,1 +1,1 @@
-"""Search for the plan of a product: what is tried, and in which order."""
+"""Estimates of plans and parts, and the order in which a search tries them."""

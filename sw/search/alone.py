@@ -9,7 +9,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
 from sw.passes.parallel import estimate
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.constraints import Constraints
 
 __all__ = ["START", "elements_alone", "product_alone"]

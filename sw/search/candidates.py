@@ -15,7 +15,7 @@ from hw.numeric.division import ceil_div
 from sw.epilogue.collector import store_streams
 from sw.fabric.merges import MOST_COLLECTED
 from sw.passes.plan import MOST_BLOCKS, Plan, fewest_rows
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.constraints import Constraints
 from sw.search.segmented_lines import divides_segments
 

@@ -11,7 +11,7 @@ from sw.parts.part import Division, Part
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit
 from sw.passes.parallel import estimate
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.prologue.computed_product import ComputedProduct
 from sw.search.alone import START, elements_alone, product_alone
 from sw.search.part_cycles import part_cycles

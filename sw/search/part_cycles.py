@@ -9,7 +9,7 @@ from sw.parts.part import Part
 from sw.passes.choices import constraints_of
 from sw.passes.field_limits import Unfit
 from sw.passes.parallel import estimate, repeated_estimate
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.alone import START
 from sw.stages.chip_share import share_of
 from sw.stages.recognised import pipelines_of, recognised

@@ -15,7 +15,7 @@ from hw.arch.config import ChipConfig
 from sw.ir import nodes as ir
 from sw.language import Schedule
 from sw.parts.part import Part, PartLaunch
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.held_up import CLEAR
 from sw.search.part_cycles import part_cycles
 from sw.softmax.recognition import has_powers

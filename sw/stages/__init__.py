@@ -1,1 +1,1 @@
-"""Stage graph of a kernel: its kinds of stage, and their lowering to units."""
+"""What one image computes: recognition, pipelines, the stage graph, its lowering to units."""

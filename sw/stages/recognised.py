@@ -20,7 +20,7 @@ from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Dim, Entry, Tensor, View
 from sw.lane_codes.widening_casts import without_widening_casts
 from sw.language.program_error import ProgramError
-from sw.passes.stage import Product, stage
+from sw.passes.product_recognition import Product, stage
 from sw.prologue.computed_pipeline import computed_pipelines
 from sw.prologue.computed_product import ComputedProduct, computed_product_of, has_computed
 from sw.search.constraints import Constraints

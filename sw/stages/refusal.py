@@ -11,7 +11,7 @@ from sw.ir.program import Program
 from sw.language import Schedule
 from sw.passes.choices import constraints_of
 from sw.passes.parallel import require_fit
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.softmax.online import missed_softmaxes
 from sw.stages.recognised import pipelines_of, recognised
 

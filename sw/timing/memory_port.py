@@ -157,7 +157,6 @@ class StoreSide(_Side):
         self._width = 1
         self._row = 0
         self._moved = 0  # vectors of the row
-        self._plans: deque[float] = deque(maxlen=4)
 
     def box(self, command: float, address_cycles: int, rows: tuple[Row, ...], width: int) -> None:
         """Begin a box."""

@@ -10,7 +10,7 @@ import pytest
 from hw.arch.errors import BadInputError
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
-from sw.ir.macs import count_macs
+from sw.macs import count_macs
 from tests.sw.kernels.test_compiled_kernels import (
     blocks_of,
     few_keys,

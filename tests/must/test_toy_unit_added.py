@@ -43,11 +43,11 @@ from sim.native.chip_model import ChipModel, MemoryConditions
 from sim.oracle import product
 from sim.run.report import report_counters
 from sw.chip_program import ChipProgram
+from sw.fabric.assemble import assemble
 from sw.fabric.nets import Input, Output
+from sw.fabric.place import place
+from sw.fabric.route import route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.place import place
-from sw.passes.route import route
 from sw.prove.liveness import prove
 from sw.prove.machine import Core
 from sw.prove.network import UNIT_ACTORS

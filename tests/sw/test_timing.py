@@ -23,10 +23,10 @@ from hw.pmu.banks import READ_LATENCY
 from sw.chip_program import ChipProgram
 from sw.compiler import compile_kernel
 from sw.fabric.nets import find_nets
+from sw.fabric.place import place
 from sw.kernels.matmul import matmul
 from sw.kernels.softmax import softmax
 from sw.passes import part_steps
-from sw.passes.place import place
 from sw.prove import prove, stream_packets
 from sw.prove.stream_packets import StreamPackets
 from sw.timing import prediction, timed_engines, timed_lanes, timed_machine, timed_network

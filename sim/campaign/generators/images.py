@@ -22,9 +22,9 @@ from sim.campaign.generators.image_nests import divisor, engine_of, random_read,
 from sim.launch_memory import LaunchMemory
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
+from sw.fabric.assemble import assemble
+from sw.fabric.route import place_and_route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.route import place_and_route
 from sw.prove.packets import engine_packets
 
 __all__ = [

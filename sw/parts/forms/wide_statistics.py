@@ -18,12 +18,11 @@ from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import Names
 from sw.ir.types import TileType
+from sw.lane_codes.lane_number import EXACT
 from sw.passes.simplify import live
 
 __all__ = ["with_wide_statistics"]
 
-#: Whole numbers up to this one are exact in fp32.
-_EXACT = 1 << 24
 #: The greatest magnitude of a result by those of the operands.
 _GREATEST: dict[str, Callable[[Sequence[int]], int]] = {
     "add": sum,
@@ -115,7 +114,7 @@ def _most(node: ir.Node, wide: Mapping[str, _Whole]) -> int | None:
         most = _GREATEST[node.op](sizes)
     else:
         return None
-    return most if most <= _EXACT else None
+    return most if most <= EXACT else None
 
 
 def _compares_wide(node: ir.Map, wide: Mapping[str, _Whole]) -> bool:
@@ -127,5 +126,5 @@ def _compares_wide(node: ir.Map, wide: Mapping[str, _Whole]) -> bool:
     return (
         values <= wide.keys()
         and any(_format(wide[each].value) == fp32 for each in values)
-        and all(abs(each) <= _EXACT for each in constants)
+        and all(abs(each) <= EXACT for each in constants)
     )

@@ -14,12 +14,13 @@ from sw.stages.pipeline import Pipeline
 from sw.stages.region import Part
 from sw.stages.rows.row_frame import RowFrame, Streamed
 from sw.stages.stage_graph import Load, Store
+from sw.timing.prediction import LATENCY
 from sw.timing.timed_lanes import CHANGE, PHASE_CHANGE
 
 __all__ = ["least_cycles", "row_cycles"]
 
-#: Cycles from a free slot until memory has filled it, at a latency of 100.
-_LATENCY = 130
+#: Cycles from a free slot until memory has filled it.
+_FILLED = LATENCY + 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _lanes(frame: RowFrame, slots: int) -> tuple[float, float, float]:
     sums = [sum(each) + _changes(code) for each, code in zip(phases, frame.codes, strict=True)]
     block = max(frame.turns(number) * each for number, each in enumerate(sums))
     if not frame.in_pieces:
-        block = max(block, (_LATENCY + block) / max(1, slots // frame.row_slots))
+        block = max(block, (_FILLED + block) / max(1, slots // frame.row_slots))
     turns = frame.turns(len(frame.codes) - 1)
     return frame.blocks * block + (turns - 1) * sums[-1], phases[0][0], phases[-1][-1]
 
@@ -171,7 +172,7 @@ def _phases(frame: RowFrame, code: LaneCode, slots: int) -> list[float]:
         column = frame.halves(form) * groups
         if pieces:
             busy = (pieces.width * column, pieces.last * column)
-            piece, last = (max(each, (_LATENCY + each) / slots) for each in busy)
+            piece, last = (max(each, (_FILLED + each) / slots) for each in busy)
             found.append(piece * (pieces.slots - 1) + last)
         else:
             found.append(frame.region.columns * column)

@@ -21,10 +21,10 @@ from sim.launch_memory import LaunchMemory
 from sim.operands import random_operand
 from sim.oracle import product
 from sw.array_spec import ArraySpec
+from sw.fabric.assemble import assemble
+from sw.fabric.place import place
+from sw.fabric.route import route
 from sw.netlist import Net, Netlist, Pin
-from sw.passes.assemble import assemble
-from sw.passes.place import place
-from sw.passes.route import route
 from tests.hw.pcu.launched_cycles import launched_cycles
 
 CHIP = ChipConfig(

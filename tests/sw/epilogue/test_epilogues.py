@@ -20,8 +20,8 @@ from sw.kernels.matmul import matmul
 from sw.kernels.residual import residual
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
+from sw.passes.product_recognition import stage
 from sw.passes.simplify import simplify
-from sw.passes.stage import stage
 from tests.sw.stages.test_pipelines import side
 
 

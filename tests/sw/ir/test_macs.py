@@ -9,9 +9,9 @@ from hw.numeric.formats import bf16, int8
 from sim.golden import Interpreter, golden
 from sim.kernels import summed
 from sim.run.job import Problem
-from sw.ir.macs import count_macs
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
+from sw.macs import count_macs
 
 
 @pytest.mark.few

@@ -11,7 +11,7 @@ from sim.oracle import product as oracle
 from sw.array_spec import ArraySpec
 from sw.passes.fit import fit
 from sw.passes.parallel import parallel
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.constraints import Constraints
 from sw.stages.lowering import lower
 from sw.stages.operand_slot import OperandSlot

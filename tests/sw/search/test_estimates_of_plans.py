@@ -18,7 +18,7 @@ from sw.passes.choices import constraints_of
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.pass_driver import run_passes
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.stages.recognised import recognised
 from tests.sw.search.all_opened import AllOpened
 

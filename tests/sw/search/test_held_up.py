@@ -17,7 +17,7 @@ from sw.language import Schedule
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.pass_driver import run_passes
-from sw.passes.stage import Product
+from sw.passes.product_recognition import Product
 from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
 from sw.stages.recognised import recognised
 from tests.sw.epilogue.test_epilogues import product_then

@@ -11,8 +11,8 @@ from hw.numeric.formats import bf16
 from sim.kernels import summed
 from sim.run.job import Problem
 from sw.array_spec import arrays_of
-from sw.ir.macs import count_macs
 from sw.kernels.flash_attention import attend, flash_attention
+from sw.macs import count_macs
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify

@@ -14,8 +14,8 @@ from hw.numeric.fused_softmax import ScoresModel, normalized, score_scale
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory
 from sw.array_spec import ArraySpec
-from sw.passes.assemble import assemble
-from sw.passes.route import place_and_route
+from sw.fabric.assemble import assemble
+from sw.fabric.route import place_and_route
 from sw.stages.lowering import lower
 from sw.stages.softmax.softmax_pipeline import softmax_pipelines
 from sw.stages.softmax.softmax_product import SoftmaxProduct

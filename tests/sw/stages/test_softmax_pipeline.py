@@ -9,7 +9,7 @@ from hw.arch.config import ChipConfig, PcuConfig, PmuConfig, named
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
-from sw.passes.route import RouteError
+from sw.fabric.route import RouteError
 from sw.prove import prove
 from sw.stages.softmax.softmax_pipeline import softmax_pipelines
 from sw.stages.softmax.softmax_sizes import softmax_sizes

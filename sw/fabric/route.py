@@ -18,10 +18,10 @@ from hw.arch.switch import OutputProgram, Turn
 from sw.fabric.fit_error import FitError
 from sw.fabric.graph import Fabric, Place
 from sw.fabric.netlist_check import check_netlist, net_noun, pin_names, pin_port
+from sw.fabric.place import Placement, place
 from sw.fabric.rotation import Group, partitions
 from sw.fabric.tree import Feeds, NoPathError, grow
 from sw.netlist import Net, Netlist
-from sw.passes.place import Placement, place
 
 __all__ = [
     "Hop",

@@ -12,9 +12,9 @@ from hw.arch.switch import OutputProgram, SwitchProgram
 from sw.chip_program import ChipProgram, TileProgram
 from sw.fabric.graph import Place
 from sw.fabric.netlist_comparison import require_netlist
+from sw.fabric.place import Placement
+from sw.fabric.route import Hop, Routes
 from sw.netlist import Netlist
-from sw.passes.place import Placement
-from sw.passes.route import Hop, Routes
 
 __all__ = ["assemble"]
 

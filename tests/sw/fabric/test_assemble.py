@@ -7,11 +7,11 @@ import pytest
 from hw.arch.config import named
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from sw.fabric.assemble import assemble
 from sw.fabric.netlist_comparison import NetlistMismatchError, require_netlist
-from sw.passes.assemble import assemble
-from sw.passes.route import place_and_route
+from sw.fabric.route import place_and_route
 from tests.sw.chips import empty_tile
-from tests.sw.passes.netlists import gemm_1x8, gemm_4x2, net, netlist
+from tests.sw.fabric.netlists import gemm_1x8, gemm_4x2, net, netlist
 
 SMALL, TINY = named["small"], named["tiny"]
 

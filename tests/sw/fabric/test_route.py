@@ -7,12 +7,12 @@ import pytest
 
 from hw.arch.config import ChipConfig, named
 from hw.arch.ports import Direction, Link, UnitPort
+from sw.fabric.assemble import assemble
+from sw.fabric.place import place
 from sw.fabric.rotation import partitions
-from sw.passes.assemble import assemble
-from sw.passes.place import place
-from sw.passes.route import RouteError, place_and_route, route
+from sw.fabric.route import RouteError, place_and_route, route
 from tests.hw.mesh import mirror
-from tests.sw.passes.netlists import (
+from tests.sw.fabric.netlists import (
     gemm_1x8,
     gemm_4x2,
     gemm_6x3,

@@ -8,9 +8,9 @@ import pytest
 from hw.arch import unit_kind
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
+from sw.fabric.place import _annealed, place
 from sw.netlist import Netlist
-from sw.passes.place import _annealed, place
-from tests.sw.passes.netlists import AGCU, PCU, PMU, gemm_4x2, gemm_6x3, net, netlist
+from tests.sw.fabric.netlists import AGCU, PCU, PMU, gemm_4x2, gemm_6x3, net, netlist
 
 SMALL, LARGE, TINY = named["small"], named["large"], named["tiny"]
 
