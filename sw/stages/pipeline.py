@@ -107,7 +107,10 @@ def fitting(candidates: Iterable[Pipeline | Unfit], name: str) -> Iterator[Pipel
 
 
 def require_first_statistics(codes: Sequence[LaneCode]) -> None:
-    """Refuse a chain of which another program than the first has statistics.
+    """Refuse a chain of which another program than the first has statistics, or takes them.
+
+    The others take packets of one vector, or a few, and a statistic is sent once for a packet of
+    whole rows or columns.
 
     Raises
     ------
@@ -120,6 +123,12 @@ def require_first_statistics(codes: Sequence[LaneCode]) -> None:
             "`.to(tw.fp32)`)"
         )
         raise unfit("Lane programs behind the first", rule, phases)
+    behind = [each for code in codes[1:] for each in code.phases]
+    taken = {value for each in behind for value in (each.source, *each.beside)}
+    sent = [each.result for each in codes[0].phases if each.source is None]
+    if once := taken.intersection(filter(None, sent)):
+        rule = "take no statistic: it is sent once, and they take each element by itself"
+        raise unfit("Lane programs behind the first", rule, len(once))
 
 
 class PipelineParts:
