@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from hw.arch.lanes.joined_phases import JoinedPhases
 from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
+from sw.prove.lane_pattern import LanePattern
 from sw.prove.machine import Channel, Core, Machine, Port, Reason
 from sw.prove.pattern import Pattern
 from sw.prove.phase_runs import PhaseRuns, units_beside
@@ -42,6 +46,11 @@ class _Rates(NamedTuple):
     held: bool
     latched: bool
     result: int
+
+    @property
+    def units(self) -> tuple[int, int, int]:
+        """Units of a vector of each stream, or 0."""
+        return self.each, self.beside, self.result
 
     @classmethod
     def of(cls, phase: LanePhase, words: int) -> _Rates:
@@ -101,7 +110,18 @@ class LaneUnit(Core):
         self._counts: Sequence[int] = runs.counts.data
         self._besides: Sequence[int] = runs.besides.data
         self._whole = runs.whole
-        self._pattern = Pattern(len(runs.counts), (runs.phases, runs.counts))
+        units = np.array([joined[0].each for joined in rates], np.int64)[runs.phases] * runs.counts
+        unlike = [strip if len(joined) > 1 else 0 for joined in rates]
+        self._pattern = LanePattern(
+            len(runs.counts),
+            (runs.phases, runs.counts),
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(units)]),
+            np.array(unlike, np.int64)[runs.phases],
+        )
+        self._begins: Sequence[int] = self._pattern.begins.data
+        alike = [math.lcm(*(each or 1 for each in joined[0].units)) for joined in rates]
+        #: Of each run, the units after which vectors of all its streams end.
+        self._alike: list[int] = [alike[number] for number in numbers]
         self._run = 0
         activations = any(each.source is PhaseSource.ACTIVATION for each in program.joined)
         self._room = ACTIVATION_ROOM if activations else 1
@@ -221,13 +241,22 @@ class LaneUnit(Core):
         return found
 
     def state(self) -> tuple[int, ...]:
-        return self._run, self._units, self._step, self._begin, self._head, self._beside
+        base, units = self._begin, self._units
+        if self._run < len(self._rates) and len(self._rates[self._run]) == 1:
+            base = units - units % self._alike[self._run]
+        place = self._begins[self._run] + base
+        return place, units - base, self._step, self._head, self._beside
 
     def pattern(self) -> Pattern:
         return self._pattern
 
     def skip(self, count: int) -> None:
-        self._run += count
+        place, units, *_ = self.state()
+        self._run = self._pattern.run(place + count)
+        base = place + count - self._begins[self._run]
+        self._units = base + units
+        if self._run < len(self._rates) and len(self._rates[self._run]) > 1:
+            self._begin = base
 
     def _first_of_stream(self) -> int:
         """Number of the first phase that takes a stream, before which nothing is to come."""

@@ -15,6 +15,7 @@ from hw.numeric.formats import bf16
 from sw.compiler import compile_kernel
 from sw.fabric.nets import find_nets
 from sw.kernels.silu import silu
+from sw.kernels.softmax import softmax
 from sw.prove import prove
 from sw.prove.machine import Machine, Port
 from sw.prove.network import Network
@@ -67,6 +68,14 @@ def windows_changed(program, at, number, more):
     """Program one of whose engines goes through more windows, or fewer."""
     windows = program.tiles[at].unit.engines[number].windows
     return engine_changed(program, at, number, windows=LoopProgram(max(1, windows.base + more)))
+
+
+@pytest.mark.parametrize("chip", ["tiny", "small"])
+def test_units_of_a_long_row_are_periods_of_its_packet(chip):
+    """A packet of lanes that is a whole row has as many periods as the row has blocks."""
+    parts = compile_kernel(softmax, named[chip], dims={"M": 16, "N": 4096}, dtype=bf16).parts
+    short, whole = compared(parts[0].chip)
+    assert short.steps < 0.7 * whole.steps
 
 
 def triangles(count, *, base=1, waits=False):

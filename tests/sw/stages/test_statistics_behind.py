@@ -8,20 +8,20 @@ from hw.numeric.formats import bf16, fp32
 from tests.sw.stages.region_runs import CHIPS, side, verify
 
 
-@tw.kernel("A[M, N], B[M, N], Y[M, N]: fp32, Z[M, N]: fp32 -> O[M, N]: fp32")
-def of_rows(A, B, Y, Z, O):
+@tw.kernel("A[M, N], B[M, N], Y[M, N]: fp32, Z[M, N]: fp32 -> R[M, N]: fp32")
+def of_rows(A, B, Y, Z, R):
     for i in tw.metapipe(A.shape[0]):
         a, b = tw.load_tile(A[i, :]), tw.load_tile(B[i, :])
         y, z = tw.load_tile(Y[i, :]), tw.load_tile(Z[i, :])
-        tw.store_tile(O[i, :], tw.row_sum(a * b) / tw.maximum(y * z, 1e-8))
+        tw.store_tile(R[i, :], tw.row_sum(a * b) / tw.maximum(y * z, 1e-8))
 
 
-@tw.kernel("A[M, N], B[M, N], Y[M, N]: fp32, Z[M, N]: fp32 -> O[M, N]: fp32")
-def of_columns(A, B, Y, Z, O):
+@tw.kernel("A[M, N], B[M, N], Y[M, N]: fp32, Z[M, N]: fp32 -> R[M, N]: fp32")
+def of_columns(A, B, Y, Z, R):
     for j in tw.metapipe(A.shape[1]):
         a, b = tw.load_tile(A[:, j]), tw.load_tile(B[:, j])
         y, z = tw.load_tile(Y[:, j]), tw.load_tile(Z[:, j])
-        tw.store_tile(O[:, j], tw.col_sum(a * b) / tw.maximum(y * z, 1e-8))
+        tw.store_tile(R[:, j], tw.col_sum(a * b) / tw.maximum(y * z, 1e-8))
 
 
 @tw.kernel("A[M, N], B[M, N] -> C[M, 1]: fp32")
