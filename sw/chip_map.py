@@ -184,7 +184,16 @@ def _bound(part: CompiledPart, prediction: Prediction) -> str:
     first, *others = sorted(shares, key=lambda kind: -shares[kind])
     rest = ", ".join(f"{kind}s {shares[kind]:.2f}" for kind in others)
     idle = "" if shares[first] > _BUSY else "latencies, as no unit is busy for long: "
-    return (
+    found = (
         f"what bounds the speed: {idle}{_BOUNDS[first]} in {shares[first]:.2f} of the kernel's "
         f"{prediction.kernel:,} cycles ({rest}); {prediction.before:,} cycles pass before it"
     )
+    return found if part.iterations == 1 else f"{found}\n{_iterations(part)}"
+
+
+def _iterations(part: CompiledPart) -> str:
+    """How long all iterations of a part take; busy shares and rates are those of one."""
+    launches = part.part.launches
+    cycles = sum(part.prediction(repeat=each.repeat).kernel for each in launches)
+    several = f" in {len(launches)} launches" if len(launches) > 1 else ""
+    return f"{part.iterations} iterations{several} take {cycles:,} cycles; the table is of one"

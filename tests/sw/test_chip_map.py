@@ -6,6 +6,7 @@ import tilewright as tw
 from hw.arch.config import named
 from sw.chip_map import chip_map
 from sw.compiler import compile_kernel
+from sw.kernels.attention import attention
 from sw.kernels.matmul import matmul
 from sw.kernels.residual import residual
 from sw.kernels.softmax import softmax
@@ -47,6 +48,15 @@ def test_rates_are_those_of_the_tensors():
         }
         moved = sum(shown[net.name] for net in nets) * prediction.kernel
         assert moved == pytest.approx(beats, abs=0.005 * len(nets) * prediction.kernel)
+
+
+def test_a_part_of_several_iterations_says_how_long_all_take():
+    found = compiled(attention, H=3, M=64, S=64, D=32)
+    (part,) = found.parts
+    cycles = found.predicted_cycles - part.prediction().before
+    assert part.iterations == 3
+    assert f"\n3 iterations take {cycles:,} cycles; the table is of one" in chip_map(found)
+    assert "iterations take" not in chip_map(compiled(attention, H=1, M=64, S=64, D=32))
 
 
 @pytest.mark.few(1)
