@@ -94,6 +94,8 @@ def backwards(
 def unserved(node: ir.Node, program: Program) -> ProgramError:
     """The refusal of an operation beside a product; a format of its tensors may be the reason."""
     name = str(getattr(node, node.SUFFIX) if node.SUFFIX else node.kind)
+    if isinstance(node, ir.Iota):
+        name = ("row_index", "col_index")[node.axis]
     why = "beside a product: element math on its sums is"
     for each in program.tensors:
         if each.type.format not in LANE_FORMATS:

@@ -181,12 +181,16 @@ class _Ranges:
         if wanted is None:
             return view
         first, count = wanted
-        start = first * self._tensors[view.tensor].type.format.bits // 8
+        bits = self._tensors[view.tensor].type.format.bits
+        start = first * bits // 8
         if start % BASE_ALIGNMENT:
+            computed = view.tensor.startswith("value.")
+            noun = "a computed tile" if computed else f"`{view.tensor}`"
             raise ProgramError(
                 "unserved",
-                f"Columns of `{view.tensor}` that are loaded or stored alone must begin at a "
-                f"multiple of {BASE_ALIGNMENT} bytes, not {start}",
+                f"Columns of {noun} that are loaded or stored alone must begin at a "
+                f"multiple of {BASE_ALIGNMENT} bytes, not {start}: pad those before them to a "
+                f"multiple of {BASE_ALIGNMENT * 8 // bits} columns, or have a tensor of their own",
                 node.span,
                 value=str(start),
             )

@@ -99,7 +99,8 @@ def _faults(
             if value % BASE_ALIGNMENT:
                 yield (
                     f"{noun} of {array.name} must be a multiple of {BASE_ALIGNMENT} bytes, "
-                    f"not {value}"
+                    f"not {value}: a loop over rows has one, over columns that of the transposed "
+                    "tensor"
                 )
         ends = (argument.offset, argument.offset + argument.stride * (launch.repeat - 1))
         reach = max(ends) + spec.reach
