@@ -16,6 +16,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, unused, walk
 from sw.ir.types import Entry, Span, TileType, View
+from sw.passes.simplify import live
 from sw.softmax.row_softmax import RowSoftmax, row_softmax_of
 from sw.softmax.running_softmax import SoftmaxFinder
 from sw.softmax.score_chain import Missed
@@ -35,7 +36,7 @@ def over_blocks(program: Program) -> Program:
     Returns
     -------
     Program
-        What a loop replaces is dead. The same program, if it has no such softmax.
+        The same program, if it has no such softmax.
     """
     plain, stored = _Rewriter(program), with_stored_rows(program)
     rewritten = plain.over_blocks()
@@ -58,7 +59,7 @@ class _Rewriter:
 
     def over_blocks(self) -> Program:
         """The program, rewritten."""
-        nodes = self._block(self._program.nodes)
+        nodes = live(self._block(self._program.nodes))
         return self._program.after("over_blocks", nodes) if self.count else self._program
 
     def _block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:

@@ -51,6 +51,26 @@ def test_windows_on_the_rtl(rows, keys, seed, heavy):
     )
 
 
+@tw.kernel("Q[M, D], K[M, D], V[M, D] -> O[M, D]")
+def whole_rows(Q, K, V, O, window=60):
+    """All keys in a tile, which the mask alone hides; the softmax before the second product."""
+    M, D = Q.shape
+    for i in tw.metapipe(M):
+        s = tw.load_tile(Q[i, :]) @ tw.load_tile(K).T * D**-0.5
+        at = tw.row_index(i) - tw.col_index(s)
+        s = tw.where(at >= 0, s, -tw.inf)
+        s = tw.where(at < window, s, -tw.inf)
+        p = tw.exp(s - tw.row_max(s))
+        tw.store_tile(O[i, :], (p / tw.row_sum(p)).to(tw.bf16) @ tw.load_tile(V))
+
+
+def test_windows_of_whole_rows_are_those_of_a_loop_over_blocks():
+    sizes = {"M": 500, "D": 16}
+    found = compile_kernel(whole_rows, named["small"], dims=sizes, dtype=bf16)
+    sizes |= {"H": 1, "G": 1, "S": 500}
+    assert found.predicted_cycles == cycles("small", {"window": 60}, **sizes)
+
+
 def test_queries_are_cut_into_parts_with_the_keys_of_their_window():
     sizes = {"H": 1, "G": 1, "M": 500, "S": 500, "D": 16}
     program = heads("small", {"window": 60}, **sizes).golden_program
