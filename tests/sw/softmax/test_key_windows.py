@@ -51,8 +51,8 @@ def test_windows_on_the_rtl(rows, keys, seed, heavy):
     )
 
 
-@tw.kernel("Q[M, D], K[M, D], V[M, D] -> O[M, D]")
-def whole_rows(Q, K, V, O, window=60):
+@tw.kernel("Q[M, D], K[M, D], V[M, D] -> R[M, D]")
+def whole_rows(Q, K, V, R, window=60):
     """All keys in a tile, which the mask alone hides; the softmax before the second product."""
     M, D = Q.shape
     for i in tw.metapipe(M):
@@ -61,7 +61,7 @@ def whole_rows(Q, K, V, O, window=60):
         s = tw.where(at >= 0, s, -tw.inf)
         s = tw.where(at < window, s, -tw.inf)
         p = tw.exp(s - tw.row_max(s))
-        tw.store_tile(O[i, :], (p / tw.row_sum(p)).to(tw.bf16) @ tw.load_tile(V))
+        tw.store_tile(R[i, :], (p / tw.row_sum(p)).to(tw.bf16) @ tw.load_tile(V))
 
 
 def test_windows_of_whole_rows_are_those_of_a_loop_over_blocks():
