@@ -2,7 +2,8 @@
 
 The units of a point of attention take a vector of keys and one of values a cycle, which two AGCUs
 load. Of a chip with more AGCUs, points side by side use the others. A small product is work for few
-PCUs, and its weights come by one AGCU: products side by side use the others.
+PCUs, and its weights come by one AGCU: products side by side use the others. So do statistics of
+few columns, of which a vector is work for one PCU.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sw.search.part_cycles import part_cycles
 from sw.softmax.recognition import has_powers
 from sw.stages.pipeline import Pipeline
 from sw.stages.recognised import pipelines_of, recognised
+from sw.stages.region import Region
 from sw.stages.softmax.softmax_product import SoftmaxProduct
 
 __all__ = ["grouped_points"]
@@ -47,7 +49,8 @@ def grouped_points(
     best: tuple[Part, ...] = (part,)
     if part.repeat == 1 or config.agcu.count == 1:
         return best
-    if not isinstance(recognised(part.program, part.arrays, config), Product | SoftmaxProduct):
+    work = recognised(part.program, part.arrays, config)
+    if not isinstance(work, Product | SoftmaxProduct | Region):
         return best
 
     def cycles_of(parts: tuple[Part, ...]) -> float:

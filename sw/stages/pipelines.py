@@ -13,7 +13,7 @@ from hw.arch.lanes.lane_phase import mixes_halves
 from hw.arch.lanes.phase_word import PHASES
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import int8
-from sw.array_spec import ArraySpec
+from sw.array_spec import ArraySpec, points_of
 from sw.fabric.merges import MERGED
 from sw.lane_codes.balanced_codes import balanced_codes
 from sw.lane_codes.joined_codes import joined_firsts
@@ -22,6 +22,12 @@ from sw.lane_codes.lane_codes import lane_codes
 from sw.lane_codes.late_statistics import sent_late
 from sw.language.program_error import ProgramError
 from sw.passes.field_limits import Unfit, unfit
+from sw.stages.chip_share import (
+    beside_text,
+    graph_of_all_points,
+    homes_of_all_points,
+    share_of,
+)
 from sw.stages.columns.column_pipeline import column_pipelines
 from sw.stages.elements.element_pipeline import element_pipelines
 from sw.stages.grids import most_chains
@@ -68,7 +74,24 @@ def pipelines(
         At a node that no lane program computes.
     """
     arrays = tuple(_in_every_row(each, region) for each in arrays)
-    return fitting(_candidates(region, arrays, config, in_order=in_order), name)
+    points = points_of(arrays)
+    try:
+        share = share_of(config, points)
+    except Unfit as problem:
+        return fitting([problem], name)
+    found = fitting(_candidates(region, arrays, share, in_order=in_order), name)
+    return found if points == 1 else (_of_points(each, share, arrays) for each in found)
+
+
+def _of_points(pipeline: Pipeline, share: ChipConfig, arrays: tuple[ArraySpec, ...]) -> Pipeline:
+    """The pipeline of all points, of which the first is on a share of the chip."""
+    points = points_of(arrays)
+    return dataclasses.replace(
+        pipeline,
+        graph=graph_of_all_points(pipeline.graph, share, arrays, points),
+        homes=homes_of_all_points(pipeline.homes, share, points),
+        summary=beside_text(points) + pipeline.summary,
+    )
 
 
 def _in_every_row(array: ArraySpec, region: Region) -> ArraySpec:

@@ -61,8 +61,8 @@ def recognised(
     work = _recognised(program, config)
     points = points_of(arrays)
     if points > 1:
-        if not isinstance(work, Product | SoftmaxProduct):
-            message = "Points beside one another are those of products, or of two with a softmax"
+        if not isinstance(work, Product | SoftmaxProduct | Region):
+            message = "Points beside one another are no gathers, scatters or computed operands"
             raise ProgramError("unserved", message, None)
         if isinstance(work, SoftmaxProduct):
             work = dataclasses.replace(work, points=points)
