@@ -90,4 +90,4 @@ def test_points_together_equal_golden_on_the_rtl(kernel, chip, seed, heavy):
     found = kernel.run(*inputs, config=chip, backend="rtl")
     assert found.verified, found.problems
     predicted = compiled(kernel, named[chip], B=6, S=50, C=20).predicted_cycles
-    assert found.report["cycles"] == pytest.approx(predicted, rel=0.05)
+    assert found.cycles == pytest.approx(predicted, rel=0.05)
