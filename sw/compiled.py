@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hw.arch.config import ChipConfig
@@ -20,6 +20,9 @@ from sw.timing.list_prediction import ListPrediction, predict_list
 from sw.timing.prediction import LATENCY
 
 __all__ = ["Compiled"]
+
+#: Launches, and the share of the cycles in which no unit is busy, from which on a report says so.
+_MANY_LAUNCHES, _MUCH = 8, 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +155,17 @@ class Compiled:
             )
         return self.texts[after]
 
+    def launch_notes(self) -> Iterator[str]:
+        """What many short launches wait for, if it is much; the cycles are predicted for it."""
+        runs = [self.parts[number].prediction() for number, _ in self.launches]
+        idle = sum(each.kernel * (1 - max(each.busy.values())) for each in runs)
+        share = idle / self.predicted_cycles
+        if self.entries >= _MANY_LAUNCHES and share >= _MUCH:
+            yield (
+                f"latencies limit the speed: in about {share:.2f} of the cycles the busiest unit "
+                f"of {self.entries} launches waits: each begins with a load and ends with a store"
+            )
+
     def report(self) -> str:
         """Return the choices and the predicted cost as text."""
         peak = ""
@@ -181,6 +195,7 @@ class Compiled:
         lines += [
             f"units: {used}; image {self.image_bytes} bytes",
             f"predicted: {self.predicted_cycles} cycles{peak}",
+            *self.launch_notes(),
             *self.notes,
         ]
         return "\n".join(lines)

@@ -176,6 +176,8 @@ def run(
             f"golden differs from the float64 reference beyond rounding: {errors.worst}"
         )
     notes = list(compiled.notes) if compiled else []
+    if compiled and job.timed:
+        notes += compiled.launch_notes()
     if problem.kernel.reference.function is None:
         notes.append("no reference: float64 error not checked")
     elif errors.bound is None:

@@ -13,9 +13,8 @@ from hw.arch.lanes.lane_phase import LanePhase
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
-from sw.prove.lane_pattern import LanePattern
 from sw.prove.machine import Channel, Core, Machine, Port, Reason
-from sw.prove.pattern import Pattern
+from sw.prove.pattern import LanePattern, Pattern
 from sw.prove.phase_runs import PhaseRuns, units_beside
 
 __all__ = ["LaneUnit"]

@@ -42,3 +42,23 @@ def test_the_lanes_serve_half_as_many_rows_of_fp32():
     assert " 64 at once" in note and notes(softmax, "small", 9, 600, tw.fp32) == []
     (note,) = notes(softmax, "small", 9, 600)
     assert " 128 at once" in note
+
+
+@tw.kernel("A[N, N], v[N, 1] -> u[N, 1]: fp32")
+def power_iteration(A, v, u, steps=4):
+    """Three launches a step, each of them short."""
+    a, x = tw.load_tile(A), tw.load_tile(v)
+    for _ in tw.each(steps):
+        y = a @ x
+        x = (y * tw.rsqrt(tw.col_sum(y * y) + 1e-12)).to(tw.bf16)
+    tw.store_tile(u, x)
+
+
+@pytest.mark.parametrize(("steps", "told"), [(4, True), (1, False)])
+def test_many_short_launches_are_told_in_a_report(steps, told):
+    compiled = Problem(
+        power_iteration, named["small"], {"N": 64}, tw.bf16, options={"steps": steps}
+    ).compile()
+    line = "waits: each begins with a load and ends with a store"
+    assert (line in compiled.report()) is told
+    assert (f"busiest unit of {compiled.entries} launches " in compiled.report()) is told

@@ -280,11 +280,13 @@ def test_rows_are_in_the_order_that_fits(kernel):
 
 
 def test_the_faster_of_both_is_taken():
-    """Neither 12 heads nor 5 points are groups of 16 rows, or parts of one: they stay apart."""
+    """Neither 12 heads nor 5 points are groups of 16 rows, or parts of one: they stay apart.
+
+    Two points are beside one another.
+    """
     kernel, sizes = gain_of_head, {"B": 5, "H": 12, "D": 64}
     compiled = compiler.compile_kernel(kernel, named["small"], dims=sizes, dtype=bf16)
-    repeats = [launch.repeat for each in compiled.parts for launch in each.part.launches]
-    assert repeats == [5]
+    assert [(each.part.points, each.iterations) for each in compiled.parts] == [(2, 2), (1, 1)]
 
 
 @pytest.mark.slow
