@@ -14,6 +14,9 @@ from sw.language.program_error import refused
 __all__ = ["RowScatter", "has_scatter", "row_scatter_of"]
 
 
+_WHOLE = "A scatter stores to rows of the whole table, each at its number"
+
+
 @dataclasses.dataclass(frozen=True)
 class RowScatter:
     """Rows stored in their order as the rows of a table that their numbers name, or added there.
@@ -92,59 +95,27 @@ def row_scatter_of(program: Program) -> RowScatter:
     numbers, source = found
     if not isinstance(numbers, ir.Load) or source is None:
         raise refused(scatter, "Row numbers and rows to scatter must come from memory")
-    if isinstance(source, ir.Full):
-        return _of_constant(program, loops, scatter, numbers, source)
-    names = [each.view.tensor for each in (scatter, numbers, source)]
-    table, named, rows = (program.tensor(name).type for name in names)
-    if names[0] in names[1:]:
-        raise refused(scatter, f"`{names[0]}` cannot be scattered to and be loaded in one image")
-    if len(table.shape) != 2 or len(named.shape) != 1 or len(rows.shape) != 2:
-        raise refused(scatter, "A scatter to tensors of this many axes is not supported yet")
-    if table.format != rows.format:
-        raise refused(
-            scatter, f"Rows of {rows.format.name} must be stored as they are, not cast yet"
-        )
-    row, column = (
-        block_of(each, size, loops, source) for each, size in zip(source.view.entries, rows.shape)
-    )
-    _require_whole(program, loops, scatter, numbers, (row, column))
-    if table.shape[1] != rows.shape[1]:
-        raise refused(scatter, _WHOLE)
-    indices = {"row": row, "column": column}
-    return RowScatter(
-        names[0],
-        names[1],
-        names[2],
-        scatter.op == "add",
-        table.shape[0],
-        *rows.shape,
-        {role: index for role, index in indices.items() if index is not None},
-    )
-
-
-def _of_constant(
-    program: Program,
-    loops: Mapping[str, ir.Loop],
-    scatter: ir.Scatter,
-    numbers: ir.Load,
-    source: ir.Full,
-) -> RowScatter:
-    """A scatter that adds rows of one number."""
     table, named = (program.tensor(each.view.tensor).type for each in (scatter, numbers))
-    value = source.value.value
-    if scatter.op != "add" or not isinstance(value, int):
-        raise refused(scatter, "Rows of a constant can be added by a scatter, not be stored yet")
     if len(table.shape) != 2 or len(named.shape) != 1:
         raise refused(scatter, "A scatter to tensors of this many axes is not supported yet")
     row = block_of(numbers.view.entries[0], named.shape[0], loops, numbers)
     column = block_of(scatter.view.entries[1], table.shape[1], loops, scatter)
-    _require_whole(program, loops, scatter, numbers, (row, column))
+    if isinstance(source, ir.Full):
+        rows: str | int = _constant(scatter, source)
+    else:
+        rows = source.view.tensor
+        _require_rows(program, scatter, numbers, source)
+        sides = zip(source.view.entries, program.tensor(rows).type.shape)
+        if (row, column) != tuple(block_of(each, size, loops, source) for each, size in sides):
+            raise refused(scatter, _WHOLE)
+    if block_of(scatter.view.entries[0], table.shape[0], loops, scatter) is not None:
+        raise refused(scatter, _WHOLE)
     indices = {"row": row, "column": column}
     return RowScatter(
         scatter.view.tensor,
         numbers.view.tensor,
-        value,
-        True,
+        rows,
+        scatter.op == "add",
         table.shape[0],
         named.shape[0],
         table.shape[1],
@@ -152,22 +123,25 @@ def _of_constant(
     )
 
 
-_WHOLE = "A scatter stores to rows of the whole table, each at its number"
+def _constant(scatter: ir.Scatter, source: ir.Full) -> int:
+    """The number of which rows are added."""
+    value = source.value.value
+    if scatter.op != "add" or not isinstance(value, int):
+        raise refused(scatter, "Rows of a constant can be added by a scatter, not be stored yet")
+    return value
 
 
-def _require_whole(
-    program: Program,
-    loops: Mapping[str, ir.Loop],
-    scatter: ir.Scatter,
-    numbers: ir.Load,
-    blocks: tuple[str | None, str | None],
-) -> None:
-    """Refuse a scatter of other rows than those of the blocks, or to a part of the table."""
-    table, named = (program.tensor(each.view.tensor).type for each in (scatter, numbers))
-    found = (
-        block_of(scatter.view.entries[0], table.shape[0], loops, scatter),
-        block_of(scatter.view.entries[1], table.shape[1], loops, scatter),
-        block_of(numbers.view.entries[0], named.shape[0], loops, numbers),
-    )
-    if found != (None, blocks[1], blocks[0]):
+def _require_rows(program: Program, scatter: ir.Scatter, numbers: ir.Load, source: ir.Load) -> None:
+    """Refuse rows that are no whole rows of the table, or lie in it."""
+    names = [each.view.tensor for each in (scatter, numbers, source)]
+    table, _, rows = (program.tensor(name).type for name in names)
+    if names[0] in names[1:]:
+        raise refused(scatter, f"`{names[0]}` cannot be scattered to and be loaded in one image")
+    if len(rows.shape) != 2:
+        raise refused(scatter, "A scatter to tensors of this many axes is not supported yet")
+    if table.format != rows.format:
+        raise refused(
+            scatter, f"Rows of {rows.format.name} must be stored as they are, not cast yet"
+        )
+    if table.shape[1] != rows.shape[1]:
         raise refused(scatter, _WHOLE)
