@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from hw.numeric.formats import bf16
 from sw.passes.choices import planned_blocks
 from sw.passes.part_compilation import PartCompilation
-from sw.stages.region import Part as Elements
-from sw.stages.region import Region
+from sw.stages.region import Region, TilePart
 
 __all__ = ["part_notes"]
 
@@ -71,7 +70,7 @@ def _few_lines(c: PartCompilation) -> Iterator[str]:
     noun, lines, length = "row", region.rows, region.columns
     if axis == 0:
         noun, lines, length = "column", length, lines
-    tiles = (each for each in region.inputs.values() if each.part is Elements.BLOCK)
+    tiles = (each for each in region.inputs.values() if each.part is TilePart.BLOCK)
     widest = max((each.type.format.bits for each in tiles), default=bf16.bits)
     at_once = config.pcu_count * config.width_bits // widest
     if lines * _FEW <= at_once and length >= _LONG:

@@ -21,7 +21,7 @@ from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.language.program_error import ProgramError
-from sw.stages.region import Part, Source
+from sw.stages.region import Source, TilePart
 
 __all__ = ["Epilogue", "epilogue_of", "turned_epilogue_of"]
 
@@ -192,7 +192,7 @@ def turned_epilogue_of(region: EpilogueRegion, out: Format, config: ChipConfig) 
     An element for each row lies one vector of memory behind another, which no buffer of a vector
     along the lanes takes.
     """
-    if any(each.part is Part.COLUMN for each in region.inputs.values()):
+    if any(each.part is TilePart.COLUMN for each in region.inputs.values()):
         return None
     with contextlib.suppress(ProgramError):
         return epilogue_of(region, out, config, lane_axis=0)

@@ -10,7 +10,7 @@ from sw.ir import nodes as ir
 from sw.ir.format_rules import Format
 from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
-from sw.lane_codes.lane_region import Region
+from sw.lane_codes.lane_region import RegionWords
 from sw.lane_codes.lane_words import Place
 from sw.lane_codes.phase_schedule import Schedule
 from sw.lane_codes.unit_packing import drafts_of
@@ -73,7 +73,9 @@ def lane_codes(
         At the first node that lanes cannot compute.
     """
     require_int("Phases of a lane program", phases, 1, PHASES)
-    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated, kept, numbered, pairs)
+    region = RegionWords(
+        tuple(nodes), inputs, lane_axis, function_bits, repeated, kept, numbered, pairs
+    )
     makers = {node.result.name: node for node in nodes}
     for name, format_ in outputs.items():
         region.send(name, format_, makers.get(name))

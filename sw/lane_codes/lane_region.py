@@ -18,7 +18,7 @@ from sw.lane_codes.lane_number import EXACT, Number, constant
 from sw.lane_codes.lane_words import Place, Send, Word, WordTable, float_bits
 from sw.language.program_error import ProgramError, refused
 
-__all__ = ["LANE_FORMATS", "Region"]
+__all__ = ["LANE_FORMATS", "RegionWords"]
 
 _FORMS = {
     fp32: (ElementForm.WORD, ResultForm.WORD),
@@ -32,7 +32,7 @@ _NAMES = ", ".join(each.name for each in _FORMS)
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 
 
-class Region:
+class RegionWords:
     """Words of a region.
 
     Parameters

@@ -20,7 +20,7 @@ from sw.ir.affine import Affine
 from sw.ir.program import Program
 from sw.ir.types import Entry, Span, TileType
 from sw.language.program_error import ProgramError, refused
-from sw.stages.region import Part, Source
+from sw.stages.region import Source, TilePart
 
 __all__ = ["Product", "stage"]
 
@@ -311,7 +311,7 @@ class _Finder:
         result = store.values[0].name
         self.epilogue = EpilogueRegion(sums.name, sums.type, inputs, nodes, result, store.span)
 
-    def _part(self, load: ir.Load, store: ir.Store) -> Part:
+    def _part(self, load: ir.Load, store: ir.Store) -> TilePart:
         """Part of a tensor that a tile beside the sums is."""
         shape, sizes = (self._program.tensor(each.view.tensor).type.shape for each in (store, load))
         frame, found = (
@@ -319,11 +319,11 @@ class _Finder:
             for each in (store, load)
         )
         if sizes == shape and found == frame:
-            return Part.BLOCK
+            return TilePart.BLOCK
         if sizes in ((shape[1],), (1, shape[1])) and found[-1] == frame[1]:
-            return Part.ROW
+            return TilePart.ROW
         if sizes == (shape[0], 1) and shape[0] > 1 and found == (frame[0], None):
-            return Part.COLUMN
+            return TilePart.COLUMN
         raise refused(
             load,
             f"`{load.view}` is not supported by hardware yet beside a result of {shape[0]} x "

@@ -17,7 +17,7 @@ from sw.prologue.computed_product import ComputedProduct, Operand
 from sw.prologue.operand_inputs import SLOTS, TABLES
 from sw.search.alone import START, elements_alone, product_alone
 from sw.stages.operand_slot import OperandSlot
-from sw.stages.region import Part
+from sw.stages.region import TilePart
 from sw.timing.prediction import LATENCY
 
 __all__ = ["cycles_as_parts", "memory_cycles", "operand_codes", "operand_streams", "overlaps"]
@@ -30,7 +30,7 @@ def operand_codes(operand: Operand, config: ChipConfig) -> tuple[LaneCode, ...]:
     """Chain of lane programs of one phase each, with columns on lanes."""
     region = operand.region
     # A packet has several vectors of 32-bit elements, so a vector along columns comes with each.
-    along = [name for name, each in region.inputs.items() if each.part is Part.ROW]
+    along = [name for name, each in region.inputs.items() if each.part is TilePart.ROW]
     return lane_codes(
         region.nodes,
         {name: each.type for name, each in region.inputs.items()},
@@ -129,5 +129,5 @@ def _loaded(operand: Operand) -> list[Format]:
     return [
         source.type.format
         for source in operand.region.inputs.values()
-        if source.part is Part.BLOCK and source.tensor not in operand.gathered
+        if source.part is TilePart.BLOCK and source.tensor not in operand.gathered
     ]

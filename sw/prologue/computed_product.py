@@ -19,7 +19,7 @@ from sw.ir.types import Role, Space, Tensor, TensorType, View
 from sw.language.program_error import ProgramError
 from sw.parts.slices import Cut, cuts, reload, slice_of, with_nodes
 from sw.passes.product_recognition import Product, stage
-from sw.stages.region import Part, Region, region_of
+from sw.stages.region import Region, TilePart, region_of
 
 __all__ = ["ComputedProduct", "GatheredRows", "Operand", "computed_product_of", "has_computed"]
 
@@ -136,7 +136,7 @@ def _operand(program: Program, cut: Cut, matmul: ir.Matmul) -> Operand:
     loaded, gathered = _without_gathers(own)
     region = region_of(loaded)
     parts = [each.part for each in region.inputs.values()]
-    if region.reduces or any(each not in (Part.BLOCK, Part.ROW) for each in parts):
+    if region.reduces or any(each not in (TilePart.BLOCK, TilePart.ROW) for each in parts):
         message = (
             "`@` of a tile that needs statistics, or a vector along its rows, is not supported by "
             "hardware yet: element math of blocks, vectors along columns and rows by number is"

@@ -17,7 +17,7 @@ from sw.array_spec import ArraySpec
 from sw.passes.field_limits import require_count, unfit
 from sw.prologue.computed_product import GatheredRows, Operand
 from sw.stages.pipeline import PipelineParts
-from sw.stages.region import Part
+from sw.stages.region import TilePart
 from sw.stages.stage_graph import Hold, Load, Socket, Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -78,7 +78,7 @@ class OperandInputs:
         if rows is not None:
             self._gathered(name, rows)
         else:
-            self._loaded(name, source.tensor, 1 if source.part is Part.ROW else self._rows)
+            self._loaded(name, source.tensor, 1 if source.part is TilePart.ROW else self._rows)
         self._parts.join(f"{name}_packets", [(Socket(name), 1)], takers)
 
     def _read(self, form: Format, row: int) -> Walk:

@@ -17,8 +17,7 @@ from sw.search.alone import START, elements_alone, product_alone
 from sw.search.part_cycles import part_cycles
 from sw.stages.chip_share import share_of
 from sw.stages.recognised import pipelines_of, recognised
-from sw.stages.region import Part as Elements
-from sw.stages.region import Region
+from sw.stages.region import Region, TilePart
 from sw.stages.stage_graph import Load
 
 __all__ = ["CLEAR", "compared", "cycles_apart", "few_rows", "held_up", "loads_again"]
@@ -119,7 +118,7 @@ def loads_again(part: Part, config: ChipConfig) -> bool:
     work = recognised(part.program, part.arrays, config)
     if not isinstance(work, Region) or not work.reduces:
         return False
-    matrices = {each.tensor for each in work.inputs.values() if each.part is Elements.BLOCK}
+    matrices = {each.tensor for each in work.inputs.values() if each.part is TilePart.BLOCK}
     pipeline = next(pipelines_of(work, part.arrays, config, part.program.name))
     return any(
         loop.count > 1 and loop.step == 0

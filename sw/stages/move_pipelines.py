@@ -16,7 +16,7 @@ from sw.passes.field_limits import Unfit, require_count
 from sw.stages.bus_cycles import bus_cycles
 from sw.stages.grids import on_lines
 from sw.stages.pipeline import Pipeline, PipelineParts
-from sw.stages.region import Part, Region
+from sw.stages.region import Region, TilePart
 from sw.stages.segment_digits import are_in_segments, in_segments
 from sw.stages.stage_graph import Hold, Socket, Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
@@ -26,9 +26,9 @@ __all__ = ["move_pipelines", "moves"]
 #: Blocks of a line, so that loads and stores overlap, and least elements of one.
 _BLOCKS, _LEAST_BLOCK = 16, 1024
 #: Operations between load and store, by the part of the region that is loaded.
-_MOVES: Mapping[Part, tuple[type[ir.Node], ...]] = {
-    Part.BLOCK: (ir.Buffer,),
-    Part.TURNED: (ir.Buffer, ir.Transpose),
+_MOVES: Mapping[TilePart, tuple[type[ir.Node], ...]] = {
+    TilePart.BLOCK: (ir.Buffer,),
+    TilePart.TURNED: (ir.Buffer, ir.Transpose),
 }
 
 
@@ -63,7 +63,7 @@ def move_pipelines(
         Why a choice does not fit, in its place.
     """
     (source,) = region.inputs.values()
-    build = _turn if source.part is Part.TURNED else _copy
+    build = _turn if source.part is TilePart.TURNED else _copy
 
     def estimated(lines: int) -> Pipeline:
         whole = build(region, arrays, config, lines)

@@ -33,13 +33,13 @@ from sw.stages.elements.element_pipeline import element_pipelines
 from sw.stages.grids import most_chains
 from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
-from sw.stages.region import Part, Region
+from sw.stages.region import Region, TilePart
 from sw.stages.rows.row_choices import Reading, row_pipelines
 from sw.timing.timed_lanes import CHANGE
 
 __all__ = ["pipelines"]
 
-_VECTORS = Part.ROW, Part.COLUMN
+_VECTORS = TilePart.ROW, TilePart.COLUMN
 
 #: Most columns of which all subsets are tried to know whether there is a pipeline.
 _SUBSETS = 3
@@ -96,7 +96,7 @@ def _of_points(pipeline: Pipeline, share: ChipConfig, arrays: tuple[ArraySpec, .
 
 def _in_every_row(array: ArraySpec, region: Region) -> ArraySpec:
     """A tensor of one element as one of that element in every row."""
-    names = [each.tensor for each in region.inputs.values() if each.part is Part.COLUMN]
+    names = [each.tensor for each in region.inputs.values() if each.part is TilePart.COLUMN]
     if array.name not in names or array.matrix != (1, 1):
         return array
     return dataclasses.replace(array, shape=(region.rows, 1), row_pitch=0)
@@ -105,7 +105,7 @@ def _in_every_row(array: ArraySpec, region: Region) -> ArraySpec:
 def _candidates(
     region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, *, in_order: bool
 ) -> Iterator[Pipeline | Unfit]:
-    turned = any(each.part is Part.TURNED for each in region.inputs.values())
+    turned = any(each.part is TilePart.TURNED for each in region.inputs.values())
     if (turned or region.whole == {0}) and any(each.segments for each in arrays):
         rule = "lie one behind another for columns on lanes and for transposes"
         yield unfit("Rows", rule, region.rows)
@@ -139,7 +139,7 @@ def _candidates(
 def _is_even(region: Region, arrays: tuple[ArraySpec, ...]) -> bool:
     """Whether a tile is loaded, and every result is as large."""
     results = [each for each in arrays if each.name in region.outputs.values()]
-    tiles = any(each.part is Part.BLOCK for each in region.inputs.values())
+    tiles = any(each.part is TilePart.BLOCK for each in region.inputs.values())
     return tiles and all(each.matrix == (region.rows, region.columns) for each in results)
 
 
@@ -167,7 +167,7 @@ def _on_rows(
         return
     # Most regions have one of the first reading.
     yield from build(region, codes, beside=beside)
-    rows = sum(each.part is Part.ROW for each in region.inputs.values())
+    rows = sum(each.part is TilePart.ROW for each in region.inputs.values())
     if len(codes) - PHASES - rows > config.pcu_count:
         # A program saves at most one for each of its phases, which joins another one or keeps a
         # column, and a pair of vectors saves one.
@@ -183,7 +183,7 @@ def _other_readings(
     others = []
     if region.reduces and (halves := _of_lower_halves(region, codes, config)):
         others = [Reading(*halves)]
-    if sum(each.part is Part.ROW for each in region.inputs.values()) > 1:
+    if sum(each.part is TilePart.ROW for each in region.inputs.values()) > 1:
         pairs = _codes(region, config, 0, phases=PHASES if region.whole else 1, pairs=True)
         others += [Reading(region, pairs)] if pairs != codes else []
     others += [Reading(region, each) for each in _kept_codes(region, config, in_order=in_order)]
@@ -232,7 +232,7 @@ def _kept_codes(
     columns = [
         name
         for name, each in region.inputs.items()
-        if each.part is Part.COLUMN and each.type.format is not int8
+        if each.part is TilePart.COLUMN and each.type.format is not int8
     ]
     if region.columns == 1:
         return
@@ -258,7 +258,7 @@ def _keeping(
 ) -> list[tuple[LaneCode, ...]]:
     """Lane programs of which the first one alone takes some columns, and keeps them."""
     found = []
-    rows = sum(each.part is Part.ROW for each in region.inputs.values())
+    rows = sum(each.part is TilePart.ROW for each in region.inputs.values())
     for pairs in (False, True) if rows > 1 else (False,):
         with contextlib.suppress(ProgramError):
             found.append(_codes(region, config, 0, kept=kept, pairs=pairs))
@@ -357,7 +357,9 @@ def _codes(
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
     bits = config.pcu.function_bits
     # Columns on lanes take one element per row for every vector, too, if it has one for each.
-    repeated = (Part.COLUMN,) if not lane_axis else (Part.ROW,) if region.whole else _VECTORS
+    repeated = (
+        (TilePart.COLUMN,) if not lane_axis else (TilePart.ROW,) if region.whole else _VECTORS
+    )
     whole = bool(region.whole or kept)
     return lane_codes(
         region.nodes,

@@ -20,14 +20,14 @@ from sw.ir.program import Program
 from sw.ir.types import Entry, Role, TileType, Type
 from sw.language.program_error import refused
 
-__all__ = ["Part", "Region", "Source", "region_of"]
+__all__ = ["TilePart", "Region", "Source", "region_of"]
 
 
 #: Vectors of a packet that have numbers of their own.
 _NUMBERS = 1 << 16
 
 
-class Part(Enum):
+class TilePart(Enum):
     """Part of a tensor that a tile of the region is."""
 
     #: The rows and columns of the region.
@@ -48,12 +48,12 @@ class Source:
     Parameters
     ----------
     tensor : str
-    part : Part
+    part : TilePart
     type : TileType
     """
 
     tensor: str
-    part: Part
+    part: TilePart
     type: TileType
 
 
@@ -105,7 +105,7 @@ class Region:
         wide = {
             name: dataclasses.replace(each, type=dataclasses.replace(each.type, format=fp32))
             for name, each in self.inputs.items()
-            if each.part is Part.BLOCK and each.type.format == bf16
+            if each.part is TilePart.BLOCK and each.type.format == bf16
         }
         return dataclasses.replace(self, inputs={**self.inputs, **wide}) if wide else None
 
@@ -168,14 +168,14 @@ class _Finder:
         first = max(self._stores, key=lambda each: math.prod(self._shape(each)))
         frame, shape = self._frame(first)
         for store in self._stores:
-            if store is not first and self._part(store, frame, shape) is Part.TURNED:
+            if store is not first and self._part(store, frame, shape) is TilePart.TURNED:
                 raise refused(store, f"`{store.view}` beside a result that is not turned")
         inputs = {}
         for load in self._loads:
             kind = load.result.type
             assert isinstance(kind, TileType)
             part = self._part(load, frame, shape)
-            if part is Part.COLUMN and kind.rows.one:
+            if part is TilePart.COLUMN and kind.rows.one:
                 kind = dataclasses.replace(kind, rows=self._rows(first, frame, shape))
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
         for node in self._nodes:
@@ -211,7 +211,9 @@ class _Finder:
         kind = store.values[0].type
         assert isinstance(kind, TileType)
         tensor = self._program.tensor(store.view.tensor)
-        return Source(tensor.name, Part.BLOCK, dataclasses.replace(kind, format=tensor.type.format))
+        return Source(
+            tensor.name, TilePart.BLOCK, dataclasses.replace(kind, format=tensor.type.format)
+        )
 
     def _computed(self, store: ir.Store, form: Format) -> ir.Value:
         """The stored value, without a cast from fp32 to the tensor's format: the store rounds."""
@@ -235,7 +237,7 @@ class _Finder:
         tiles: list[tuple[ir.Load | ir.Store, Type]] = [(store, store.values[0].type)]
         tiles += [(load, load.result.type) for load in self._loads]
         for node, kind in tiles:
-            if isinstance(kind, TileType) and self._part(node, frame, shape) is Part.BLOCK:
+            if isinstance(kind, TileType) and self._part(node, frame, shape) is TilePart.BLOCK:
                 return kind.rows
         return Axis(shape[0])
 
@@ -294,21 +296,21 @@ class _Finder:
 
     def _part(
         self, load: ir.Load | ir.Store, frame: tuple[str | None, ...], shape: tuple[int, int]
-    ) -> Part:
+    ) -> TilePart:
         sizes, found = self._shape(load), self._selected(load)
         turned = sizes == shape[::-1] and found == frame[::-1]
         if turned and self._is_transposed(load):
-            return Part.TURNED
+            return TilePart.TURNED
         if sizes == shape and found == frame:
-            return Part.BLOCK
+            return TilePart.BLOCK
         if turned:
-            return Part.TURNED
+            return TilePart.TURNED
         if sizes == (1, shape[1]) and found == (None, frame[1]):
-            return Part.ROW
+            return TilePart.ROW
         if sizes == (shape[0], 1) and found == (frame[0], None):
-            return Part.COLUMN
+            return TilePart.COLUMN
         if sizes == (1, 1) and isinstance(load, ir.Load):
-            return Part.COLUMN
+            return TilePart.COLUMN
         raise refused(
             load,
             f"`{load.view}` is not supported by hardware yet beside tiles of {shape[0]} x "

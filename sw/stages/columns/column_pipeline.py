@@ -33,7 +33,7 @@ from sw.stages.pipeline import (
     pcu_name,
     require_first_statistics,
 )
-from sw.stages.region import Part, Region
+from sw.stages.region import Region, TilePart
 from sw.stages.stage_graph import Hold, Socket, StageGraph, Walk, boxes_of
 from sw.stages.walk_loops import loop
 from sw.timing.timed_lanes import CHANGE
@@ -101,7 +101,7 @@ class _Builder:
             rule = "send its result alone, and no value for a later phase of its own"
             raise unfit("A lane program with column statistics", rule, sent)
         for source in region.inputs.values():
-            if source.part is Part.COLUMN:
+            if source.part is TilePart.COLUMN:
                 raise unfit(
                     f"Tensor `{source.tensor}`", "have an element per column beside statistics", 1
                 )
@@ -176,7 +176,7 @@ class _Builder:
         """Buffers of a tensor, for each copy, and its loads, for each way to read it."""
         source = self.region.inputs[value]
         form = source.type.format
-        rows = 1 if source.part is Part.ROW else self.region.rows
+        rows = 1 if source.part is TilePart.ROW else self.region.rows
         vectors, vector = self._vectors(form), self.parts.vector(form)
         room = self.parts.config.pmu.capacity_bytes // 4 // (self.group * form.bits // 8)
         piece = min(MAX_BOX, rows, max(room, 1))

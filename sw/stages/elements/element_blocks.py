@@ -23,7 +23,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import unfit
 from sw.prologue.lane_chains import packet_elements
 from sw.stages.grids import Grid
-from sw.stages.region import Part, Region, Source
+from sw.stages.region import Region, Source, TilePart
 from sw.stages.segment_digits import are_in_segments
 from sw.stages.stage_graph import argument_of, boxes_of
 from sw.timing.prediction import LATENCY
@@ -96,7 +96,7 @@ class ElementBlocks:
     def is_single(self, source: Source) -> bool:
         """Whether an input is one element, for all rows."""
         array = argument_of(self.arrays, source.tensor)[1]
-        return source.part is Part.COLUMN and array.pitch == 0 and array.segments is None
+        return source.part is TilePart.COLUMN and array.pitch == 0 and array.segments is None
 
     def loop(self, line: int, axis: int, dimension: int) -> BoxLoop:
         """Loop over the blocks of a line, down for axis 0 and across for 1, in a dimension."""
@@ -135,7 +135,7 @@ def element_blocks(
         Chains of a line. The packets of a block are a multiple, so each begins with the first.
     """
     tensors = {each.tensor for each in region.inputs.values()} | set(region.outputs.values())
-    beside = any(each.part is not Part.BLOCK for each in region.inputs.values())
+    beside = any(each.part is not TilePart.BLOCK for each in region.inputs.values())
     vector = packet_elements(codes, config)
     packets = [vector]
     if any(len(each.phases) > 1 for each in codes):
@@ -283,7 +283,7 @@ def least_cycles(
 ) -> float:
     """Cycles that no blocks on a grid take less than: of busy lanes, or of whole beats."""
     lanes = max(cycles_per_group(each, config) for each in codes) / config.pcu.lanes
-    tiles = (each for each in region.inputs.values() if each.part is Part.BLOCK)
+    tiles = (each for each in region.inputs.values() if each.part is TilePart.BLOCK)
     loads = sum(each.type.format.bits for each in tiles)
     stores = max(region.formats[each].bits for each in region.outputs.values())
     beats = max(loads, stores) / config.width_bits
@@ -293,9 +293,9 @@ def least_cycles(
 def _loaded(blocks: ElementBlocks, source: Source, config: ChipConfig, least: float) -> float:
     """Cycles to load what an input has for a row of a block; of one element there is nothing."""
     match source.part:
-        case Part.ROW:
+        case TilePart.ROW:
             return _row(blocks, source.tensor, config, least) / blocks.rows
-        case Part.COLUMN:
+        case TilePart.COLUMN:
             copies = config.width_bits // source.type.format.bits
             return 0 if blocks.is_single(source) else copies * max(1, least) / blocks.across
     return _row(blocks, source.tensor, config, least)

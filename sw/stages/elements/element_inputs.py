@@ -17,7 +17,7 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.words.pmu_word import Access, Level
 from sw.passes.field_limits import require_count
 from sw.stages.elements.element_blocks import SLOTS, ElementBlocks
-from sw.stages.region import Part, Source
+from sw.stages.region import Source, TilePart
 from sw.stages.segment_digits import in_segments
 from sw.stages.stage_graph import Walk, argument_of, boxes_of
 from sw.stages.walk_loops import loop
@@ -53,9 +53,9 @@ class ElementInput:
         """Elements of a slot."""
         columns, rows = self.blocks.columns, self.blocks.rows
         match self.source.part:
-            case Part.ROW:
+            case TilePart.ROW:
                 return columns
-            case Part.COLUMN:
+            case TilePart.COLUMN:
                 return self.vector**2 * (1 if self._is_single else rows)
         return rows * columns
 
@@ -70,21 +70,21 @@ class ElementInput:
     @property
     def alignment(self) -> int:
         """Elements of which slots begin at a multiple."""
-        return self.vector if self.source.part is Part.COLUMN else 2
+        return self.vector if self.source.part is TilePart.COLUMN else 2
 
     @property
     def common(self) -> bool:
         """Whether all lines take the same boxes."""
-        if self.source.part is Part.ROW:
+        if self.source.part is TilePart.ROW:
             return self._is_loaded_once and not self.blocks.by_columns
-        return self.source.part is Part.COLUMN and (self._is_single or self.blocks.by_columns)
+        return self.source.part is TilePart.COLUMN and (self._is_single or self.blocks.by_columns)
 
     def write(self, line: int) -> Walk:
         """Walk of the write engine of a line's buffer."""
         down, across = map(LoopProgram, self.blocks.counts(line))
         once = LoopProgram()
         vector, vectors = self.vector, self.slot // self.vector
-        if self.source.part is not Part.COLUMN:
+        if self.source.part is not TilePart.COLUMN:
             launches = once if self._is_loaded_once else down
             return Walk((loop(vectors, vector),), launches=launches, windows=across)
         copies = (loop(self.slot // vector**2, vector**2), loop(vector, 1))
@@ -97,11 +97,11 @@ class ElementInput:
         down, across = map(LoopProgram, counts)
         vector, columns = self.vector, self.blocks.columns
         match self.source.part:
-            case Part.ROW:
+            case TilePart.ROW:
                 walk = self._walk(0, vector)
                 if self._is_loaded_once:
                     return dataclasses.replace(walk, repeats=down, slots=across)
-            case Part.COLUMN:
+            case TilePart.COLUMN:
                 walk = self._walk(0 if self._is_single else vector**2, 0)
                 if self._is_single:
                     require_count("blocks", counts[0] * counts[1])
@@ -121,11 +121,11 @@ class ElementInput:
         blocks, tensor = self.blocks, self.source.tensor
         row, column = blocks.place(line)
         match self.source.part:
-            case Part.ROW:
+            case TilePart.ROW:
                 box = boxes_of(blocks.arrays, tensor, (blocks.columns, 1), 0, column)
                 again = BoxLoop(1 if self._is_loaded_once else blocks.counts(line)[0])
                 return box, [again, blocks.loop(line, 1, 0)]
-            case Part.COLUMN:
+            case TilePart.COLUMN:
                 loop_down = BoxLoop(1) if self._is_single else blocks.loop(line, 0, 2)
                 return self._copies(row), [loop_down]
         return blocks.boxes(line, tensor)
@@ -146,7 +146,7 @@ class ElementInput:
     @property
     def _is_loaded_once(self) -> bool:
         """Whether a vector along the columns is loaded once, all of a line's part of it."""
-        if self.source.part is not Part.ROW:
+        if self.source.part is not TilePart.ROW:
             return False
         across = self.blocks.counts(0)[1]
         room = self.config.pmu.capacity_bytes // _SHARE

@@ -18,7 +18,7 @@ from sw.passes.field_limits import Unfit
 from sw.search.best_first import BestFirst
 from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline
-from sw.stages.region import Part, Region
+from sw.stages.region import Region, TilePart
 from sw.stages.rows.row_cycles import least_cycles
 from sw.stages.rows.row_frame import Streamed
 from sw.stages.rows.row_pipeline import RowPipeline
@@ -171,7 +171,7 @@ def _first_of(
 
 def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> list[_Choice | Unfit]:
     """All ways to pass rows on all grids, those of fewer lane programs first."""
-    vectors = any(each.part is Part.ROW for each in region.inputs.values())
+    vectors = any(each.part is TilePart.ROW for each in region.inputs.values())
     found: list[_Choice | Unfit] = []
     readings = sorted(readings, key=lambda each: len(each.codes))
     for reading, streamed in itertools.product(readings, Streamed):

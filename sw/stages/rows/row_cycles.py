@@ -11,7 +11,7 @@ from sw.lane_codes.joined_codes import strip_cycles
 from sw.lane_codes.lane_code import LaneCode, changes
 from sw.stages.bus_cycles import box_cycles, boxes_in
 from sw.stages.pipeline import Pipeline
-from sw.stages.region import Part
+from sw.stages.region import TilePart
 from sw.stages.rows.row_frame import RowFrame, Streamed
 from sw.stages.stage_graph import Load, Store
 from sw.timing.prediction import LATENCY
@@ -104,7 +104,7 @@ def least_cycles(frame: RowFrame) -> float:
     rows = frame.lines * frame.blocks * frame.copies * frame.group
     beats, box, streams = 0.0, 0.0, 0
     for value, each in region.inputs.items():
-        if each.part is Part.BLOCK:
+        if each.part is TilePart.BLOCK:
             beats += rows * ceil_div(region.columns, frame.parts.vector(frame.form_of(value)))
             box = max(box, frame.group * frame.chunks(value))
             # Rows that are taken in two ways have a stream each.

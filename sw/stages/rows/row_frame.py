@@ -17,7 +17,7 @@ from sw.passes.field_limits import require_count, unfit
 from sw.stages.grids import Grid
 from sw.stages.long_rows import chunks_of
 from sw.stages.pipeline import PipelineParts, require_first_statistics
-from sw.stages.region import Part, Region
+from sw.stages.region import Region, TilePart
 from sw.stages.rows.row_pieces import RowPieces
 
 __all__ = ["RowFrame", "Streamed"]
@@ -178,7 +178,7 @@ class RowFrame:
             If a row has none, or there is no packet of whole rows.
         """
         columns, most = self.region.columns, self.parts.config.pmu.slots // 2
-        tiles = (each for each in self.region.inputs.values() if each.part is not Part.ROW)
+        tiles = (each for each in self.region.inputs.values() if each.part is not TilePart.ROW)
         unit = max(self.parts.vector(self.region.formats[each.tensor]) for each in tiles)
         for count in range(min(most, columns // _SHORTEST), 1, -1):
             if self.whole and columns % (count * unit) == 0 and columns // count <= MAX_BOX:
@@ -218,7 +218,7 @@ class RowFrame:
 
     def _has_streams(self, turns: int) -> bool:
         """Whether the AGCUs have a load stream of each input for so many turns of every line."""
-        rows = [each.part is Part.ROW for each in self.region.inputs.values()]
+        rows = [each.part is TilePart.ROW for each in self.region.inputs.values()]
         needed = self.lines * turns * rows.count(False) + rows.count(True)
         return needed <= self.parts.config.agcu.count * self.parts.load_streams
 
@@ -247,7 +247,7 @@ class RowFrame:
 
     def columns(self, value: str) -> int:
         """Columns of an input in memory."""
-        return 1 if self.region.inputs[value].part is Part.COLUMN else self.region.columns
+        return 1 if self.region.inputs[value].part is TilePart.COLUMN else self.region.columns
 
     def form_of(self, value: str) -> Format:
         """Format of an input in memory and in its buffers."""
@@ -305,4 +305,4 @@ class RowFrame:
 
     def is_row(self, value: str) -> bool:
         source = self.region.inputs.get(value)
-        return source is not None and source.part is Part.ROW
+        return source is not None and source.part is TilePart.ROW

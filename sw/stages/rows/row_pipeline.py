@@ -23,7 +23,7 @@ from hw.arch.words.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.passes.field_limits import require_count, unfit
 from sw.stages.long_rows import pieces_of, rows_of
 from sw.stages.pipeline import Pipeline, pcu_name
-from sw.stages.region import Part
+from sw.stages.region import TilePart
 from sw.stages.rows.kept_columns import add_kept
 from sw.stages.rows.row_cycles import row_cycles
 from sw.stages.rows.row_frame import RowFrame
@@ -47,7 +47,7 @@ class RowPipeline(RowFrame):
         for line in range(self.lines):
             together = self.kept if self.shares_kept else ()
             for value, source in self.region.inputs.items():
-                if source.part is not Part.ROW and value not in together:
+                if source.part is not TilePart.ROW and value not in together:
                     self._block(line, value)
             if together:
                 add_kept(self, line)
