@@ -191,7 +191,9 @@ class Compiled:
                 for each in self.intermediates
             )
             passed = f"; through memory: {between}" if between else ""
-            lines.append(f"{len(self.parts)} parts, {self.entries} launches{passed}")
+            iterations = sum(part.iterations for part in self.parts)
+            repeated = f" of {iterations} iterations" if iterations > self.entries else ""
+            lines.append(f"{len(self.parts)} parts, {self.entries} launches{repeated}{passed}")
         lines += [
             f"units: {used}; image {self.image_bytes} bytes",
             f"predicted: {self.predicted_cycles} cycles{peak}",
