@@ -1,4 +1,4 @@
-"""Notes of a part: few long rows, which leave lanes idle, are told with what to do about it."""
+"""Notes of a report: few long rows, which leave lanes idle, and latencies of many launches."""
 
 import pytest
 
