@@ -156,11 +156,13 @@ class Compiled:
         return self.texts[after]
 
     def launch_notes(self) -> Iterator[str]:
-        """What many short launches wait for, if it is much; the cycles are predicted for it."""
+        """Note on the latencies of many launches, if they are most of the predicted cycles."""
+        if self.entries < _MANY_LAUNCHES:
+            return
         runs = [self.parts[number].prediction() for number, _ in self.launches]
         idle = sum(each.kernel * (1 - max(each.busy.values())) for each in runs)
         share = idle / self.predicted_cycles
-        if self.entries >= _MANY_LAUNCHES and share >= _MUCH:
+        if share >= _MUCH:
             yield (
                 f"latencies limit the speed: in about {share:.2f} of the cycles the busiest unit "
                 f"of {self.entries} launches waits: each begins with a load and ends with a store"

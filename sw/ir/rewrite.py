@@ -59,7 +59,7 @@ def map_operands(node: Node, operand: Callable[[Operand], Operand]) -> Node:
 
 
 def replaced(values: Mapping[str, Operand], operand: Operand) -> Operand:
-    """What stands for an operand: values by the names that they replace, which may be replaced."""
+    """Operand after replacement of values by name, as often as the replacement is named again."""
     while isinstance(operand, Value) and operand.name in values:
         operand = values[operand.name]
     return operand
