@@ -33,7 +33,7 @@ from sw.passes.part_compilation import PartCompilation
 from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
 from sw.prologue.computed_product import ComputedProduct
-from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
+from sw.search.held_up import compared, cycles_apart, held_up, is_decided
 from sw.search.remembered import forget_searches
 from sw.softmax.recognition import has_powers
 
@@ -96,14 +96,16 @@ def compile_kernel(
     likely = list(others) if held_up(whole.division, config, schedule) else []
     for other in likely:
         divisions = whole.division, other.whole.division
-        behind, apart = compared(*divisions, config, schedule) or (1.0, 1.0)
-        if CLEAR * behind <= apart:
+        cycles = compared(*divisions, config, schedule)
+        if cycles is None or not is_decided(cycles, whole.division, config, schedule):
+            continue
+        behind, apart = cycles
+        if behind <= apart:
             return _compiled(first, place_seed, known)
-        if CLEAR * apart <= behind:
-            with contextlib.suppress(BadInputError):
-                found = _compiled(other, place_seed, known)
-                cycles = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
-                return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cycles}"))
+        with contextlib.suppress(BadInputError):
+            found = _compiled(other, place_seed, known)
+            cause = f"parts of about {apart:,.0f} cycles by the cost model, not {behind:,.0f}"
+            return dataclasses.replace(found, notes=(*found.notes, f"{_APART}: {cause}"))
     return _faster(first, likely or others, place_seed, known)
 
 

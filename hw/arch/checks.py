@@ -59,7 +59,9 @@ def require_bool(noun: str, value: object) -> None:
 
 def require_int(noun: str, value: object, low: int, high: int) -> None:
     """Refuse a value that is not an integer within a range."""
-    Domain(low, high).require(noun, value)
+    # Most values of the many that a compilation checks are right.
+    if type(value) is not int or not low <= value <= high:
+        Domain(low, high).require(noun, value)
 
 
 #: Largest file that is read; an endless device must not fill the memory.

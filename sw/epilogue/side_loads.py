@@ -177,10 +177,14 @@ def _require_results(
     plan: Plan, collectors: Sequence[Collector], pieces: int, form: Format
 ) -> None:
     """Refuse a plan whose results have an order that no walk has."""
-    for collector in collectors:
-        walks = ResultWalks(plan, pieces, form, collector.groups)
-        for port in range(len(collector.ports)):
-            walks.results(collector.grid_columns(port), collector.row_groups(port))
+    orders: dict[tuple[int, int, int, int], None] = {}
+    for each in collectors:
+        for port in range(len(each.ports)):
+            (first, columns), (_, rows) = each.grid_columns(port), each.row_groups(port)
+            # Where they begin is an offset alone, but for columns of two passes that share vectors.
+            orders[each.groups, first if plan.c_split else 0, columns, rows] = None
+    for groups, first, columns, rows in orders:
+        ResultWalks(plan, pieces, form, groups).results((first, columns), (0, rows))
 
 
 def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -> None:

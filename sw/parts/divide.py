@@ -30,6 +30,7 @@ from sw.parts.sections import Section, is_repeated, sections
 from sw.parts.served_parts import Serves
 from sw.parts.slices import stores
 from sw.parts.statistic_cuts import statistic_cuts
+from sw.parts.step import FormerSteps
 
 __all__ = ["divide", "undivided"]
 
@@ -46,6 +47,7 @@ def divide(
     serves: Serves,
     held: frozenset[str] = frozenset(),
     estimates: Estimates = _NO_ESTIMATES,
+    former: FormerSteps | None = None,
 ) -> Division:
     """Divide a kernel into parts, each of which one image computes.
 
@@ -60,6 +62,8 @@ def divide(
     estimates : Estimates
         They are asked for where a part of its own saves element math, and where values might join a
         part or be stored for several.
+    former : FormerSteps or None
+        Steps of other divisions of the kernel, which are taken where they are served.
 
     Raises
     ------
@@ -69,11 +73,12 @@ def divide(
         stores than are divided.
     """
     arrays = arrays_of(program)
+    former = {} if former is None else former
     if between := local_arrays(program):
         each_once = tuple(Section(each, (_places(each),)) for each in steps(program))
-        return _of_sections(program, each_once, between, serves, held, estimates)
+        return _of_sections(program, each_once, between, serves, held, estimates, former)
     if any(map(is_repeated, program.nodes)):
-        return _of_sections(program, *sections(program), serves, held, estimates)
+        return _of_sections(program, *sections(program), serves, held, estimates, former)
     serves = functools.partial(_refusal, serves)
     program = with_cast_vectors(program)
     refusal = serves(program, arrays)
@@ -82,7 +87,7 @@ def divide(
         parted = narrow_cuts(program) or statistic_cuts(program) or vector_casts(program)
         if not divisible(program) or not parted:
             return whole
-        search = DivisionSearch(program, serves, held, estimates, numbers=True, whole=True)
+        search = DivisionSearch(program, serves, held, estimates, former, numbers=True, whole=True)
         found = search.run(program)
         return found if found is not None and estimates.faster(found, whole) else whole
     if refusal.kind in _DIVIDED and divisible(program):
@@ -92,7 +97,7 @@ def divide(
         # The units of a softmax have numbers of both axes.
         fused = any(isinstance(each, ir.Powers) for each in walk(program.nodes))
         for numbers, each in itertools.product((False, True) if fused else (True,), forms):
-            divider = DivisionSearch(each, serves, held, estimates, numbers=numbers)
+            divider = DivisionSearch(each, serves, held, estimates, former, numbers=numbers)
             found = divider.run(each)
             if found is not None:
                 return found
@@ -139,12 +144,13 @@ def _of_sections(
     serves: Serves,
     held: frozenset[str],
     estimates: Estimates,
+    former: FormerSteps,
 ) -> Division:
     """Divisions of the sections of a program, with the launches of each iteration of its loops."""
     names = {each.name for each in (*arrays_of(program), *between)}
     arrays, parts, group = list(between), [], 0
     for section in every:
-        division = divide(section.program, serves, held, estimates)
+        division = divide(section.program, serves, held, estimates, former)
         own = {}
         for each in division.intermediates:
             own[each.name] = Argument(unused(each.name, names))

@@ -22,7 +22,7 @@ from sw.parts.part import Division, Part
 from sw.parts.served_parts import ServedParts, Serves
 from sw.parts.slices import Cut, cuts, reload, slice_of, stores
 from sw.parts.statistic_cuts import statistic_cuts
-from sw.parts.step import Step
+from sw.parts.step import FormerSteps, Step
 
 __all__ = ["DivisionSearch", "Estimates"]
 
@@ -63,7 +63,7 @@ class DivisionSearch:
     Parameters
     ----------
     program : Program
-    serves, held, estimates
+    serves, held, estimates, former
         As of `sw.parts.divide.divide`.
     numbers : bool
         Whether numbers of rows or columns may pass through memory.
@@ -77,6 +77,7 @@ class DivisionSearch:
         serves: Serves,
         held: frozenset[str],
         estimates: Estimates,
+        former: FormerSteps,
         *,
         numbers: bool,
         whole: bool = False,
@@ -84,6 +85,7 @@ class DivisionSearch:
         self._served, self._faster = ServedParts(serves, estimates.faster), estimates.faster
         self._loads_again, self._few_rows = estimates.loads_again, estimates.few_rows
         self._numbers_may_pass, self._whole = numbers, whole
+        self._former = former.setdefault((whole, numbers), {})
         self._held = held
         self._names = frozenset(each.name for each in program.tensors)
         self._found: dict[Program, tuple[Step, ...]] = {}
@@ -104,6 +106,8 @@ class DivisionSearch:
         self._most_answers = max(_SHARED * self._served.asked, self._served.asked + _FEW)
         for depth in range(_DEPTH):
             steps = self._with_shared(program, steps, depth)
+        before = (program, *(each.rest for each in steps))
+        self._former |= zip(before, steps)
         stored = (cut.tensor for step in steps for cut in step.cuts)
         between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
         return Division(self._parts(steps), between)
@@ -115,14 +119,23 @@ class DivisionSearch:
             return self._found[program]
         if program in self._dead or len(self._dead) >= _MOST_DEAD:
             return None
-        for step in self._steps(program):
-            for begun in dict.fromkeys((self._apart(program, step), (step,))):
-                others = self._search(begun[-1].rest)
-                if others is not None:
-                    self._found[program] = (*begun, *others)
-                    return self._found[program]
+        for begun in self._begun(program):
+            others = self._search(begun[-1].rest)
+            if others is not None:
+                self._found[program] = (*begun, *others)
+                return self._found[program]
         self._dead.add(program)
         return None
+
+    def _begun(self, program: Program) -> Iterator[tuple[Step, ...]]:
+        """The first steps of a program, best first: that of a former search, if it is served."""
+        former = self._former.get(program)
+        if former is not None:
+            own = slice_of(program, self._stored(program, former), former.cuts)
+            if self._served.of(own) == former.parts:
+                yield (former,)
+        for step in self._steps(program):
+            yield from dict.fromkeys((self._apart(program, step), (step,)))
 
     def _with_shared(
         self, program: Program, steps: tuple[Step, ...], depth: int
@@ -133,7 +146,8 @@ class DivisionSearch:
         """
         taken: list[Step] = []
         while steps:
-            for cut in self._shared(program, steps[0]):
+            known = steps[0] is self._former.get(program)
+            for cut in () if known else self._shared(program, steps[0]):
                 if self._served.asked >= self._most_answers:
                     break
                 step = self._step(program, [cut])

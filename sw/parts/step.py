@@ -8,7 +8,7 @@ from sw.ir.program import Program
 from sw.parts.part import Part
 from sw.parts.slices import Cut
 
-__all__ = ["Step"]
+__all__ = ["FormerSteps", "Step"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,3 +28,8 @@ class Step:
     parts: tuple[Part, ...]
     cuts: tuple[Cut, ...]
     rest: Program
+
+
+#: First steps of programs that searches have taken, for each kind of search: whether one image
+#: serves the whole, and whether numbers of rows or columns may pass through memory.
+FormerSteps = dict[tuple[bool, bool], dict[Program, Step]]

@@ -12,6 +12,7 @@ from hw.numeric.formats import Format
 from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.parts.part import Division
+from sw.parts.step import FormerSteps
 from sw.passes.pass_driver import later
 from sw.stages.refusal import Refusals
 
@@ -55,6 +56,8 @@ class Compilation:
         Alternatives that failed, by pass.
     refusals : Refusals
         Why no image computes the programs that `divide` has asked for.
+    steps : FormerSteps
+        Those of its former divisions.
     """
 
     kernel: Kernel
@@ -79,6 +82,7 @@ class Compilation:
 
     def __post_init__(self) -> None:
         self.refusals = Refusals(self.config)
+        self.steps: FormerSteps = {}
 
     @property
     def all_options(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _divide(c: Compilation) -> None:
         return few_rows(part, c.config)
 
     try:
-        c.division = divide(c.lean, serves, c.held, Estimates(faster, again, few))
+        c.division = divide(c.lean, serves, c.held, Estimates(faster, again, few), c.steps)
     except BadInputError as error:
         raise (_of_held(error, c.summed) if c.held else error) from error
     if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
@@ -20,11 +21,22 @@ from sw.stages.recognised import pipelines_of, recognised
 from sw.stages.region import Region, TilePart
 from sw.stages.stage_graph import Load
 
-__all__ = ["CLEAR", "compared", "cycles_apart", "few_rows", "held_up", "loads_again"]
+__all__ = [
+    "CLEAR",
+    "LITTLE",
+    "compared",
+    "cycles_apart",
+    "few_rows",
+    "held_up",
+    "is_decided",
+    "loads_again",
+]
 
 #: Ratio of cycles from which on a comparison is clear: what a plan that is run with a clock may
 #: gain is then not worth the compilation of both forms.
 CLEAR = 1.06
+#: Nor is it where it is at most this part of all cycles of the kernel.
+LITTLE = 0.02
 
 
 def cycles_apart(product: Product, config: ChipConfig) -> int | None:
@@ -90,26 +102,51 @@ def compared(
     (float, float) or None
         None if there is no estimate of one of these parts.
     """
-    one = _cycles_beside(other, first, config, schedule)
-    two = _cycles_beside(first, other, config, schedule)
+    one = _cycles_of(_lacking(other, first), config, schedule)
+    two = _cycles_of(_lacking(first, other), config, schedule)
     return None if one is None or two is None else (one, two)
 
 
-def _cycles_beside(
-    known: Division, division: Division, config: ChipConfig, schedule: Schedule
-) -> float | None:
-    """Estimated cycles of the parts of a division that a known one lacks."""
+def is_decided(
+    cycles: tuple[float, float], whole: Division, config: ChipConfig, schedule: Schedule
+) -> bool:
+    """Whether estimates of two divisions are enough to choose the one of fewer cycles.
+
+    Parameters
+    ----------
+    cycles : (float, float)
+        Of the parts that only one of them has, as `compared` gives them.
+    whole : Division
+        One of the two.
+    config : ChipConfig
+    schedule : Schedule
+        Choices for the kernel.
+    """
+    less, more = sorted(cycles)
+    if CLEAR * less <= more:
+        return True
+    # Those of a part without an estimate are not counted.
+    known = (_cycles_of([each], config, schedule) or 0 for each in whole.parts)
+    return CLEAR * less - more <= LITTLE * sum(known)
+
+
+def _lacking(known: Division, division: Division) -> list[Part]:
+    """The parts of a division that a known one lacks."""
     images = {(each.program, each.arrays) for each in known.parts}
+    return [each for each in division.parts if (each.program, each.arrays) not in images]
+
+
+def _cycles_of(parts: Iterable[Part], config: ChipConfig, schedule: Schedule) -> float | None:
+    """Estimated cycles of parts; None if there is no estimate of one."""
     total = 0.0
-    for part in division.parts:
-        if (part.program, part.arrays) not in images:
-            work = recognised(part.program, part.arrays, config)
-            if not isinstance(work, Product | Region | ComputedProduct):
-                return None
-            cycles = part_cycles(part, config, schedule)
-            if cycles is None:
-                return None
-            total += cycles
+    for part in parts:
+        work = recognised(part.program, part.arrays, config)
+        if not isinstance(work, Product | Region | ComputedProduct):
+            return None
+        cycles = part_cycles(part, config, schedule)
+        if cycles is None:
+            return None
+        total += cycles
     return total
 
 

@@ -228,6 +228,46 @@ def test_random_layers_have_the_bits_of_golden(seed, draws):
     assert fates["several"] > draws(6, PROGRAMS // 2)
 
 
+def asked_by(serves, lost=None):
+    """A rule that refuses one more program, and the programs that it was asked for."""
+    asked = []
+
+    def counted(program, arrays):
+        asked.append(program)
+        if program == lost:
+            return BadInputError("lost", kind="unserved")
+        return serves(program, arrays)
+
+    return counted, asked
+
+
+def test_a_second_division_takes_the_steps_of_the_first(seed, draws):
+    """If a part is not served any more, only what stands in its place is searched for."""
+    print(f"seed {seed}")
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    again, anew, others = 0, 0, 0
+    for number in range(draws(30, PROGRAMS)):
+        kernel, sizes, text = draw_layers(draw, number)
+        program, rule, former = lean(kernel, **sizes), limited(draw), {}
+        try:
+            found = divide(program, rule, former=former)
+        except BadInputError:
+            continue
+        assert divide(program, rule, former=former) == found, text
+        lost = draw.choice(found.parts).program
+        (second, asked), (scratch, every) = asked_by(rule, lost), asked_by(rule, lost)
+        try:
+            other = divide(program, second, former=former)
+            divide(program, scratch)
+        except BadInputError:
+            continue
+        assert agree(program, other, rng, draw), text
+        again, anew, others = again + len(asked), anew + len(every), others + 1
+    print(f"{others} programs: {again} asked for, {anew} without the first division")
+    assert others > draws(5, PROGRAMS // 8)
+    assert again < 0.9 * anew
+
+
 @tw.kernel("X[M, N], T[M, N] -> T, E[M, N]")
 def old_and_new(X, T, E):
     for i in tw.metapipe(X.shape[0]):

@@ -18,7 +18,7 @@ from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.pass_driver import run_passes
 from sw.passes.product_recognition import Product
-from sw.search.held_up import CLEAR, compared, cycles_apart, held_up
+from sw.search.held_up import CLEAR, LITTLE, compared, cycles_apart, held_up, is_decided
 from sw.stages.recognised import recognised
 from tests.sw.epilogue.test_epilogues import product_then
 
@@ -93,6 +93,26 @@ def test_a_part_without_an_estimate_leaves_the_comparison_open(monkeypatch):
     assert compared(one, other, named["large"], Schedule()) is None
 
 
+def test_a_comparison_is_decided_where_a_clock_may_change_little_of_the_kernel(monkeypatch):
+    one, _ = divisions(CHAIN, LONG, named["large"])
+    cycles = dict.fromkeys(one.parts, 500.0)
+    monkeypatch.setattr("sw.search.held_up.part_cycles", lambda part, *_: cycles[part])
+
+    def decided(*of_both):
+        return is_decided(of_both, one, named["large"], Schedule())
+
+    every = sum(cycles.values())
+    assert decided(100, CLEAR * 100) and decided(CLEAR * every, every)
+    least = (CLEAR - 1) * 100
+    assert decided(100, 100) == (least <= LITTLE * every)
+    assert decided(every, every * (CLEAR - 0.9 * LITTLE)) and not decided(
+        every, every * (CLEAR - 1.1 * LITTLE)
+    )
+    # Parts without an estimate are not counted.
+    monkeypatch.setattr("sw.search.held_up.part_cycles", lambda *_: None)
+    assert not decided(100, 100)
+
+
 def counted(monkeypatch):
     """Whether the forms that are compiled have lane programs behind products."""
     found, compiled = [], compiler._compiled
@@ -110,11 +130,13 @@ def counted(monkeypatch):
     ("kernel", "dims", "config", "forms"),
     [
         (decoder_layer, LAYER, named["tiny"], [False]),
+        # The two differ by 4 %, of parts that take less than half of the kernel's cycles.
+        (decoder_layer, LAYER, named["small"], [False]),
         (gated_mlp, GATED, named["small"], [True]),
         (linear_gelu, LINEAR, named["small"], [True]),
         (linear_gelu, FEW, named["small"], [False]),
     ],
-    ids=["layer", "gated", "linear", "few rows"],
+    ids=["layer, tiny", "layer, small", "gated", "linear", "few rows"],
 )
 def test_a_form_that_is_clearly_slower_is_not_compiled(kernel, dims, config, forms, monkeypatch):
     found = counted(monkeypatch)
