@@ -112,21 +112,27 @@ def compile_kernel(
 def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
     """A kernel in parts, and the texts of the passes.
 
-    A softmax over blocks that the units made for it do not compute keeps its printed form.
+    A softmax over blocks that the units made for it do not compute keeps its printed form, and
+    stores that compute the same are no loop where that is refused.
     """
     try:
         return whole, run_passes(KERNEL_PASSES, whole)
     except BadInputError as error:
-        summed = getattr(whole, "summed", None)
-        fused = summed is not None and has_powers(summed)
-        if not fused or error.kind not in ("unserved", "does-not-fit"):
-            raise
         refused = error
-    printed = dataclasses.replace(whole, printed=refused.message)
-    try:
-        return printed, run_passes(KERNEL_PASSES, printed)
-    except BadInputError:
-        raise refused from None
+    if refused.kind in ("unserved", "does-not-fit"):
+        for other in _other_forms(whole, refused.message):
+            with contextlib.suppress(BadInputError):
+                return other, run_passes(KERNEL_PASSES, other)
+    raise refused
+
+
+def _other_forms(whole: Compilation, refused: str) -> Iterator[Compilation]:
+    """The kernel as its program prints it, where passes have changed that."""
+    summed = getattr(whole, "summed", None)
+    if summed is not None and has_powers(summed):
+        yield dataclasses.replace(whole, printed=refused)
+    if summed is not None and "roll" in summed.passes:
+        yield dataclasses.replace(whole, rolls=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -129,6 +129,8 @@ class _Ranges:
     def _part(self, value: ir.Value, wanted: _Range, made: list[ir.Node]) -> ir.Value:
         """Some columns of a value, computed by nodes that are added to a list."""
         node = self._makers[value.name]
+        if wanted is not None and wanted == (0, _columns(value)):
+            wanted = None
         if isinstance(node, ir.Split):
             number, columns = node.results.index(value), _columns(value)
             first, count = wanted or (0, columns)

@@ -37,6 +37,8 @@ class Compilation:
         Whether lane programs may stand behind a product, in PCUs that its grid then lacks.
     printed : str
         Why a softmax over blocks keeps its printed form; empty if none has to.
+    rolls : bool
+        Whether stores that compute the same may become a loop.
 
     Members
     -------
@@ -70,6 +72,7 @@ class Compilation:
     given: Program | None
     chains: bool = True
     printed: str = ""
+    rolls: bool = True
     program: Program = later()
     summed: Program = later()
     lean: Program = later()

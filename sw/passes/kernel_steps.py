@@ -22,6 +22,7 @@ from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
+from sw.passes.roll import roll
 from sw.passes.simplify import simplify
 from sw.search.held_up import CLEAR, compared, few_rows, loads_again
 from sw.search.point_groups import grouped_points
@@ -42,6 +43,10 @@ def _check(c: Compilation) -> None:
 
 def _accumulate(c: Compilation) -> None:
     c.summed = accumulate(c.program)
+
+
+def _roll(c: Compilation) -> None:
+    c.summed = roll(c.summed) if c.rolls else c.summed
 
 
 def _online(c: Compilation) -> None:
@@ -184,6 +189,14 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
         "fuse a product and its addend into one node, which fixes the order of sums",
         _accumulate,
         needs=("program",),
+        leaves=("summed",),
+        text=program_text("summed"),
+    ),
+    Pass(
+        "roll",
+        "make a loop over points of stores that compute the same of other places",
+        _roll,
+        needs=("summed",),
         leaves=("summed",),
         text=program_text("summed"),
     ),
