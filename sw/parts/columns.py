@@ -17,7 +17,7 @@ from sw.ir.affine import Axis
 from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.ir.types import TileType, View
+from sw.ir.types import Role, TileType, View
 from sw.ir.values import variable
 from sw.language.program_error import ProgramError
 
@@ -35,7 +35,7 @@ def column_ranges(program: Program) -> Program:
     program : Program
         After `simplify`. It keeps its splits and joins if a tile that depends on a join is
         reduced along its rows, multiplied or transposed, if a product is split, if a loop carries
-        tiles, or if a tensor is both loaded and stored.
+        tiles, or if a tensor is both loaded and stored but for local ones.
 
     Raises
     ------
@@ -47,7 +47,9 @@ def column_ranges(program: Program) -> Program:
         {node.view.tensor for node in walk(program.nodes) if isinstance(node, kind)}
         for kind in (ir.Load, ir.Store)
     )
-    if not divided or loaded & stored:
+    # A local tensor is stored before it is loaded, in the order of the pieces, too.
+    updated = loaded & stored - {e.name for e in program.tensors if e.type.role is Role.LOCAL}
+    if not divided or updated:
         return program
     try:
         return dataclasses.replace(program, nodes=_Ranges(program).nodes)
@@ -71,6 +73,8 @@ class _Ranges:
         self._tensors = {each.name: each for each in program.tensors}
         self._makers = {each.name: node for node in walk(program.nodes) for each in node.results}
         self._names: set[str] = set()
+        #: Parts of values that a store has needed.
+        self._known: dict[tuple[str, _Range], ir.Value] = {}
         self.nodes = tuple(self._block(program.nodes))
 
     def _block(self, nodes: tuple[ir.Node, ...]) -> Iterator[ir.Node]:
@@ -91,6 +95,7 @@ class _Ranges:
         if ends:
             ends = [0, *ends, _columns(value)]
             ranges = [(first, end - first) for first, end in itertools.pairwise(ends)]
+        self._known.clear()
         for each in ranges:
             made: list[ir.Node] = []
             part = self._part(value, each, made)
@@ -128,9 +133,15 @@ class _Ranges:
 
     def _part(self, value: ir.Value, wanted: _Range, made: list[ir.Node]) -> ir.Value:
         """Some columns of a value, computed by nodes that are added to a list."""
-        node = self._makers[value.name]
         if wanted is not None and wanted == (0, _columns(value)):
             wanted = None
+        key = value.name, wanted
+        if key not in self._known:
+            self._known[key] = self._computed(value, wanted, made)
+        return self._known[key]
+
+    def _computed(self, value: ir.Value, wanted: _Range, made: list[ir.Node]) -> ir.Value:
+        node = self._makers[value.name]
         if isinstance(node, ir.Split):
             number, columns = node.results.index(value), _columns(value)
             first, count = wanted or (0, columns)

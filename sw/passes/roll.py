@@ -17,17 +17,21 @@ from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.program import Program
 from sw.ir.rewrite import rename, unused, walk
 from sw.ir.types import Role, Space, TileType, View
+from sw.ir.values import variable
 from sw.ir.verify import verify
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.sections import is_repeated
 from sw.parts.slices import slice_of, stores
+from sw.passes.piece_tensors import piece_tensors, with_tensors
 from sw.passes.simplify import simplify
 
 __all__ = ["roll"]
 
 #: What each iteration may compute by itself, though it is the same for all.
 _FREE = ir.Load | ir.Full | ir.Iota | ir.Cast | ir.Buffer
+#: Name of the index of a loop.
+_PIECE = "piece"
 #: Steps of the starts of each view, in the order of their nodes.
 _Steps = list[tuple[int, ...]]
 
@@ -43,17 +47,30 @@ def roll(program: Program) -> Program:
         compute neither products nor reductions: element math is computed on whole tiles.
     """
     kinds = {type(each) for each in walk(program.nodes)}
-    tensors = [each.type for each in program.tensors]
-    updated = any(each.role is Role.INOUT or each.space is Space.CHIP for each in tensors)
+    types = [each.type for each in program.tensors]
+    updated = any(each.role is Role.INOUT or each.space is Space.CHIP for each in types)
     repeated = any(is_repeated(each) for each in program.nodes)
     if updated or repeated or ir.Scatter in kinds or not kinds & {ir.Matmul, ir.Reduce}:
         return program
     if sum(1 for _ in stores(program.nodes)) == 1 and ir.Join not in kinds:
         return program
+    lean = simplify(program)
+    tensors = piece_tensors(lean) if kinds & {ir.Split, ir.Join} else {}
+    for taken in ({}, tensors) if tensors else ({},):
+        while (found := _rolled(program, with_tensors(lean, taken))) is not None:
+            needed = _rolled_tensors(found)
+            if all(each.tensor.name in needed for each in taken.values()):
+                return verify(found)
+            taken = {name: each for name, each in taken.items() if each.tensor.name in needed}
+    return program
+
+
+def _rolled(program: Program, lean: Program) -> Program | None:
+    """A program with loops for what a simplified form of it stores; None if it has none."""
     try:
-        lean = simplify(column_ranges(simplify(program)))
+        lean = simplify(column_ranges(lean))
     except ProgramError:
-        return program
+        return None
     slices = [slice_of(lean, [each]) for each in stores(lean.nodes)]
     rolled: list[tuple[ir.Node, ...]] = []
     left = list(slices)
@@ -64,10 +81,18 @@ def roll(program: Program) -> Program:
         gone = alike if loop else left[:1]
         left = [each for each in left if each not in gone]
     if len(rolled) == len(slices):
-        return program
+        return None
     taken: set[str] = set()
-    nodes = [node for each in rolled for node in _renamed(program, each, taken)]
-    return verify(program.after("roll", tuple(nodes)))
+    nodes = tuple(node for each in rolled for node in _renamed(program, each, taken))
+    return dataclasses.replace(program.after("roll", nodes), tensors=lean.tensors)
+
+
+def _rolled_tensors(program: Program) -> set[str]:
+    """The tensors that loops of pieces access."""
+    loops = [each for each in program.nodes if isinstance(each, ir.Loop)]
+    pieces = (each for each in loops if variable(each.index) == _PIECE)
+    nodes = (node for each in pieces for node in walk(each.body))
+    return {view.tensor for node in nodes if (view := getattr(node, "view", None)) is not None}
 
 
 def _loop(alike: Sequence[Program]) -> ir.Loop | None:
@@ -81,7 +106,7 @@ def _loop(alike: Sequence[Program]) -> ir.Loop | None:
         if _steps(first, each) != [tuple(number * step for step in of) for of in steps]:
             return None
     indices = {each.index for each in walk(first.nodes) if isinstance(each, ir.Loop)}
-    index = unused("piece", indices)
+    index = unused(_PIECE, indices)
     nodes = tuple(_moved(first.nodes, index, iter(steps)))
     span = next(stores(nodes)).span
     return ir.Loop((), (), span, "each", index, len(alike), None, None, (), nodes, ())

@@ -1,0 +1,94 @@
+"""Local tensors for computed tiles that are split, and for tiles that are joined to be used whole.
+
+Pieces of a computed tile are then loaded, and those that are joined are stored, as those of inputs
+and outputs are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+
+from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import same_nodes, walk
+from sw.ir.types import Role, Tensor
+from sw.parts.slices import Cut, cuts, slice_of
+
+__all__ = ["piece_tensors", "with_tensors"]
+
+
+def piece_tensors(program: Program) -> dict[str, Cut]:
+    """The values that are split though they are computed, or joined for more than a store, by name.
+
+    Parameters
+    ----------
+    program : Program
+        After `simplify`.
+    """
+    makers = {each.name: node for node in walk(program.nodes) for each in node.results}
+    wanted = {
+        node.values[0].name
+        for node in walk(program.nodes)
+        if isinstance(node, ir.Split) and not isinstance(makers[node.values[0].name], ir.Load)
+    }
+    wanted |= {
+        node.result.name
+        for node in walk(program.nodes)
+        if isinstance(node, ir.Join) and not _is_stored(program.nodes, node.result)
+    }
+    names = {each.name for each in program.tensors}
+    found = {each.value.name: each for each in cuts(program, names)}
+    return {
+        name: found[name]
+        for name in wanted & found.keys()
+        if isinstance(makers[name], ir.Join) or _is_reduced(slice_of(program, (), [found[name]]))
+    }
+
+
+def with_tensors(program: Program, taken: Mapping[str, Cut]) -> Program:
+    """The program that stores some values in local tensors, and loads them from there."""
+    tensors = (
+        Tensor(each.tensor.name, dataclasses.replace(each.tensor.type, role=Role.LOCAL))
+        for each in taken.values()
+    )
+    return dataclasses.replace(
+        program,
+        tensors=(*program.tensors, *tensors),
+        nodes=_block(program.nodes, taken),
+    )
+
+
+def _block(nodes: tuple[ir.Node, ...], taken: Mapping[str, Cut]) -> tuple[ir.Node, ...]:
+    return same_nodes(nodes, list(_stored(nodes, taken)))
+
+
+def _stored(nodes: tuple[ir.Node, ...], taken: Mapping[str, Cut]) -> Iterator[ir.Node]:
+    for node in nodes:
+        if isinstance(node, ir.Loop):
+            node = node.replace(nodes=_block(node.body, taken))
+        own = [taken[each.name] for each in node.results if each.name in taken]
+        made = {
+            each.value.name: ir.Value(f"{each.value.name}.made", each.value.type) for each in own
+        }
+        yield node.replace(results=tuple(made.get(each.name, each) for each in node.results))
+        for each in own:
+            yield ir.Store((made[each.value.name],), (), node.span, each.view)
+            yield ir.Load((), (each.value,), node.span, each.view)
+
+
+def _is_stored(nodes: Collection[ir.Node], value: ir.Value) -> bool:
+    """Whether a value is used in stores alone, perhaps after element math."""
+    for node in walk(nodes):
+        if isinstance(node, ir.Loop):
+            if value in node.operands or value in node.nexts:
+                return False
+        elif value in node.values and not isinstance(node, ir.Store):
+            if not isinstance(node, ir.Map | ir.Cast) or not _is_stored(nodes, node.result):
+                return False
+    return True
+
+
+def _is_reduced(program: Program) -> bool:
+    """Whether a slice has products or reductions, whose results are no columns of loaded tiles."""
+    return any(isinstance(each, ir.Matmul | ir.Reduce) for each in walk(program.nodes))
