@@ -27,7 +27,7 @@ __all__ = ["column_ranges"]
 _Range = tuple[int, int] | None
 
 
-def column_ranges(program: Program) -> Program:
+def column_ranges(program: Program, *, joins: bool = False) -> Program:
     """The program without splits and joins, or as it is.
 
     Parameters
@@ -36,6 +36,8 @@ def column_ranges(program: Program) -> Program:
         After `simplify`. It keeps its splits and joins if a tile that depends on a join is
         reduced along its rows, multiplied or transposed, if a product is split, if a loop carries
         tiles, or if a tensor is both loaded and stored but for local ones.
+    joins : bool
+        Whether joins may stay whose tiles are reduced, multiplied or transposed whole.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def column_ranges(program: Program) -> Program:
     if not divided or updated:
         return program
     try:
-        return dataclasses.replace(program, nodes=_Ranges(program).nodes)
+        return dataclasses.replace(program, nodes=_Ranges(program, joins=joins).nodes)
     except _NoRangesError:
         return program
 
@@ -69,7 +71,8 @@ class _Ranges:
     nodes : tuple of Node
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, joins: bool) -> None:
+        self._joins_stay = joins
         self._tensors = {each.name: each for each in program.tensors}
         self._makers = {each.name: node for node in walk(program.nodes) for each in node.results}
         self._names: set[str] = set()
@@ -126,7 +129,7 @@ class _Ranges:
             case ir.Reduce() if node.axis == 0:
                 return self._cuts(node.values[0])
             case ir.Reduce() | ir.Matmul() | ir.Transpose():
-                if any(self._cuts(each) for each in node.values):
+                if not self._joins_stay and any(self._cuts(each) for each in node.values):
                     raise _NoRangesError
                 return set()
         raise _NoRangesError
@@ -146,7 +149,7 @@ class _Ranges:
             number, columns = node.results.index(value), _columns(value)
             first, count = wanted or (0, columns)
             return self._part(node.values[0], (number * columns + first, count), made)
-        if isinstance(node, ir.Join):
+        if isinstance(node, ir.Join) and (wanted or not self._joins_stay):
             return self._joined(node, wanted or (0, _columns(value)), made)
         changes: dict[str, Any] = {}
         if wanted is not None:

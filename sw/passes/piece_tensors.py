@@ -15,39 +15,47 @@ from sw.ir.rewrite import same_nodes, walk
 from sw.ir.types import Role, Tensor
 from sw.parts.slices import Cut, cuts, slice_of
 
-__all__ = ["piece_tensors", "with_tensors"]
+__all__ = ["with_piece_tensors"]
 
 
-def piece_tensors(program: Program) -> dict[str, Cut]:
-    """The values that are split though they are computed, or joined for more than a store, by name.
+def with_piece_tensors(program: Program, left_out: Collection[str]) -> Program:
+    """The program that stores computed tiles which are split, then joined ones that are used whole.
 
     Parameters
     ----------
     program : Program
         After `simplify`.
+    left_out : collection of str
+        Names of local tensors that it does not get.
     """
-    makers = {each.name: node for node in walk(program.nodes) for each in node.results}
-    wanted = {
-        node.values[0].name
-        for node in walk(program.nodes)
-        if isinstance(node, ir.Split) and not isinstance(makers[node.values[0].name], ir.Load)
-    }
-    wanted |= {
-        node.result.name
-        for node in walk(program.nodes)
-        if isinstance(node, ir.Join) and not _is_stored(program.nodes, node.result)
-    }
-    names = {each.name for each in program.tensors}
-    found = {each.value.name: each for each in cuts(program, names)}
-    return {
-        name: found[name]
-        for name in wanted & found.keys()
-        if isinstance(makers[name], ir.Join) or _is_reduced(slice_of(program, (), [found[name]]))
-    }
+    for kind in (_is_split, _is_joined):
+        names = {each.name for each in program.tensors}
+        wanted = [
+            each
+            for each in cuts(program, names)
+            if each.tensor.name not in left_out
+            and kind(program, each)
+            and _is_reduced(slice_of(program, (), [each]))
+        ]
+        program = _with_tensors(program, {each.value.name: each for each in wanted})
+    return program
 
 
-def with_tensors(program: Program, taken: Mapping[str, Cut]) -> Program:
+def _is_split(program: Program, cut: Cut) -> bool:
+    """Whether a value that is no piece itself is split."""
+    splits = (each for each in walk(program.nodes) if isinstance(each, ir.Split))
+    return not isinstance(cut.node, ir.Split) and any(cut.value in each.values for each in splits)
+
+
+def _is_joined(program: Program, cut: Cut) -> bool:
+    """Whether a value is joined, and not only to be stored."""
+    return isinstance(cut.node, ir.Join) and not _is_stored(program.nodes, cut.value)
+
+
+def _with_tensors(program: Program, taken: Mapping[str, Cut]) -> Program:
     """The program that stores some values in local tensors, and loads them from there."""
+    if not taken:
+        return program
     tensors = (
         Tensor(each.tensor.name, dataclasses.replace(each.tensor.type, role=Role.LOCAL))
         for each in taken.values()

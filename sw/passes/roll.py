@@ -15,7 +15,7 @@ from typing import Any
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.program import Program
-from sw.ir.rewrite import rename, unused, walk
+from sw.ir.rewrite import rename, unused, used, walk
 from sw.ir.types import Role, Space, TileType, View
 from sw.ir.values import variable
 from sw.ir.verify import verify
@@ -23,13 +23,13 @@ from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.sections import is_repeated
 from sw.parts.slices import slice_of, stores
-from sw.passes.piece_tensors import piece_tensors, with_tensors
+from sw.passes.piece_tensors import with_piece_tensors
 from sw.passes.simplify import simplify
 
 __all__ = ["roll"]
 
-#: What each iteration may compute by itself, though it is the same for all.
-_FREE = ir.Load | ir.Full | ir.Iota | ir.Cast | ir.Buffer
+#: What a piece has at least, and computes by itself.
+_WORK = ir.Matmul | ir.Reduce
 #: Name of the index of a loop.
 _PIECE = "piece"
 #: Steps of the starts of each view, in the order of their nodes.
@@ -55,23 +55,27 @@ def roll(program: Program) -> Program:
     if sum(1 for _ in stores(program.nodes)) == 1 and ir.Join not in kinds:
         return program
     lean = simplify(program)
-    tensors = piece_tensors(lean) if kinds & {ir.Split, ir.Join} else {}
-    for taken in ({}, tensors) if tensors else ({},):
-        while (found := _rolled(program, with_tensors(lean, taken))) is not None:
-            needed = _rolled_tensors(found)
-            if all(each.tensor.name in needed for each in taken.values()):
-                return verify(found)
-            taken = {name: each for name, each in taken.items() if each.tensor.name in needed}
+    if (rolled := _rolled(program, lean)) is not None:
+        return verify(rolled)
+    left_out: set[str] = set()
+    while kinds & {ir.Split, ir.Join}:
+        whole = with_piece_tensors(lean, left_out)
+        if whole is lean or (rolled := _rolled(program, whole)) is None:
+            break
+        local = {each.name for each in whole.tensors} - {each.name for each in lean.tensors}
+        if not (unused_by_pieces := local - _rolled_tensors(rolled)):
+            return verify(rolled)
+        left_out |= unused_by_pieces
     return program
 
 
 def _rolled(program: Program, lean: Program) -> Program | None:
     """A program with loops for what a simplified form of it stores; None if it has none."""
     try:
-        lean = simplify(column_ranges(lean))
+        lean = simplify(column_ranges(lean, joins=True))
     except ProgramError:
         return None
-    slices = [slice_of(lean, [each]) for each in stores(lean.nodes)]
+    slices = [_in_order_of_use(slice_of(lean, [each])) for each in stores(lean.nodes)]
     rolled: list[tuple[ir.Node, ...]] = []
     left = list(slices)
     while left:
@@ -87,6 +91,37 @@ def _rolled(program: Program, lean: Program) -> Program | None:
     return dataclasses.replace(program.after("roll", nodes), tensors=lean.tensors)
 
 
+def _in_order_of_use(program: Program) -> Program:
+    """A program of one store whose nodes stand in the order in which it needs them."""
+    return dataclasses.replace(program, nodes=_by_use(program.nodes, ()))
+
+
+def _by_use(nodes: tuple[ir.Node, ...], nexts: tuple[ir.Value, ...]) -> tuple[ir.Node, ...]:
+    """Live nodes of a block, whose loop carries some values, in the order of their uses."""
+    makers = {each.name: node for node in nodes for each in node.results}
+    #: By the identity of the nodes given.
+    found: dict[int, ir.Node] = {}
+
+    def need(node: ir.Node) -> None:
+        if id(node) in found:
+            return
+        own = node
+        if isinstance(node, ir.Loop):
+            own = node.replace(nodes=_by_use(node.body, node.nexts))
+        for each in used(own):
+            if each.name in makers:
+                need(makers[each.name])
+        found[id(node)] = own
+
+    for node in nodes:
+        if not node.results or any(stores(node.body)):
+            need(node)
+    for each in nexts:
+        if each.name in makers:
+            need(makers[each.name])
+    return tuple(found.values())
+
+
 def _rolled_tensors(program: Program) -> set[str]:
     """The tensors that loops of pieces access."""
     loops = [each for each in program.nodes if isinstance(each, ir.Loop)]
@@ -96,28 +131,53 @@ def _rolled_tensors(program: Program) -> set[str]:
 
 
 def _loop(alike: Sequence[Program]) -> ir.Loop | None:
-    """A loop over points with the nodes of some programs; None if there is none."""
+    """Loops over points with the nodes of some programs; None if there are none."""
     first, *others = sorted(alike, key=lambda each: _steps(alike[0], each) or [])
     if not others or not _may_repeat(first, others[0]):
         return None
-    steps = _steps(first, others[0])
-    assert steps is not None
-    for number, each in enumerate(others, 1):
-        if _steps(first, each) != [tuple(number * step for step in of) for of in steps]:
-            return None
-    indices = {each.index for each in walk(first.nodes) if isinstance(each, ir.Loop)}
-    index = unused(_PIECE, indices)
-    nodes = tuple(_moved(first.nodes, index, iter(steps)))
+    starts = [_steps(first, each) or [] for each in (first, *others)]
+    counts = _counts(starts)
+    nodes = first.nodes
     span = next(stores(nodes)).span
-    return ir.Loop((), (), span, "each", index, len(alike), None, None, (), nodes, ())
+    names = {each.index for each in walk(nodes) if isinstance(each, ir.Loop)}
+    apart = 1
+    for count in reversed(counts):
+        index = unused(_PIECE, names)
+        names.add(index)
+        nodes = tuple(_moved(nodes, index, iter(starts[apart])))
+        nodes = (ir.Loop((), (), span, "each", index, count, None, None, (), nodes, ()),)
+        apart *= count
+    loop = nodes[0]
+    return loop if counts and isinstance(loop, ir.Loop) else None
+
+
+def _counts(starts: Sequence[_Steps]) -> tuple[int, ...]:
+    """Counts of one loop, or of two, whose points have these starts in order; none: no loops."""
+    every = len(starts)
+    for inner in range(every, 1, -1):
+        if every % inner == 0:
+            outer = starts[inner % every]
+            if all(
+                each == _sum(starts[1], number % inner, outer, number // inner)
+                for number, each in enumerate(starts)
+            ):
+                return (inner,) if inner == every else (every // inner, inner)
+    return ()
+
+
+def _sum(one: _Steps, times: int, other: _Steps, others: int) -> _Steps:
+    """Steps so many times, and other ones so many times."""
+    return [
+        tuple(times * mine + others * its for mine, its in zip(*pair, strict=True))
+        for pair in zip(one, other, strict=True)
+    ]
 
 
 def _may_repeat(first: Program, second: Program) -> bool:
-    """Whether a piece computes more than element math, and nothing that another one computes."""
-    work = [each for each in walk(first.nodes) if not isinstance(each, _FREE)]
+    """Whether a piece has products or reductions, and none that another piece has, too."""
+    work = [each for each in walk(first.nodes) if isinstance(each, _WORK)]
     known = {value.name for each in walk(second.nodes) for value in each.results}
-    shared = any(value.name in known for each in work for value in each.results)
-    return not shared and any(isinstance(each, ir.Matmul | ir.Reduce) for each in work)
+    return bool(work) and not any(value.name in known for each in work for value in each.results)
 
 
 def _moved(

@@ -67,6 +67,44 @@ def layer(X, Wq, Wk, Wv, Wo, Y, heads=4):
     tw.store_tile(Y, r @ tw.load_tile(Wo))
 
 
+@tw.kernel("X[M, C], cs[M, E], sn[M, E], W[C, J] -> Y[M, C]")
+def rotated(X, cs, sn, W, Y, heads=4):
+    """Heads of a third of a product, whose halves are joined again in each head."""
+    c, s = tw.load_tile(cs), tw.load_tile(sn)
+
+    def turned(x):
+        a, b = tw.split_cols(x, 2)
+        return tw.join_cols(a * c - b * s, b * c + a * s).to(tw.bf16)
+
+    product = (tw.load_tile(X) @ tw.load_tile(W)).to(tw.bf16)
+    q, k, v = (tw.split_cols(each, heads) for each in tw.split_cols(product, 3))
+    tw.store_tile(Y, tw.join_cols(*map(attend, map(turned, q), map(turned, k), v)))
+
+
+@tw.kernel("Q[M, C], K[S, E], V[S, E] -> R[M, C]")
+def grouped(Q, K, V, R, heads=8, groups=2):
+    """Heads that share keys and values."""
+    k, v = tw.split_cols(tw.load_tile(K), groups), tw.split_cols(tw.load_tile(V), groups)
+    for i in tw.metapipe(Q.shape[0]):
+        q = tw.split_cols(tw.load_tile(Q[i, :]), heads)
+        group = [h * groups // heads for h in range(heads)]
+        found = [attend(q[h], k[g], v[g]) for h, g in enumerate(group)]
+        tw.store_tile(R[i, :], tw.join_cols(*found))
+
+
+@tw.kernel("Q[M, C], K[M, C], V[M, C] -> R[M, C]")
+def causal(Q, K, V, R, heads=4):
+    """Heads with one mask."""
+    k, v = tw.split_cols(tw.load_tile(K), heads), tw.split_cols(tw.load_tile(V), heads)
+    for i in tw.metapipe(Q.shape[0]):
+        found = []
+        for q, own, values in zip(tw.split_cols(tw.load_tile(Q[i, :]), heads), k, v, strict=True):
+            s = q @ own.T * q.shape[1] ** -0.5
+            e = tw.exp(tw.where(tw.col_index(s) <= tw.row_index(i), s, -tw.inf))
+            found.append((e.to(tw.bf16) @ values) / tw.row_sum(e))
+        tw.store_tile(R[i, :], tw.join_cols(*found))
+
+
 @tw.kernel("X[B, M, C], g[C], b[C] -> Y[B, M, C]")
 def group_norm(X, g, b, Y, groups=4):
     """Groups of columns beside vectors, which are split, too."""
@@ -95,6 +133,9 @@ CASES = {
     "heads": (heads, {"M": 20, "S": 24, "C": 64}, [4]),
     "range": (range_of_heads, {"M": 20, "S": 24, "C": 64}, [4]),
     "layer": (layer, {"M": 20, "C": 64}, [4]),
+    "rotated": (rotated, {"M": 20, "C": 64, "E": 8, "J": 192}, [4]),
+    "grouped": (grouped, {"M": 20, "S": 24, "C": 64, "E": 16}, [2, 4]),
+    "causal": (causal, {"M": 20, "C": 64}, [4]),
     "groups": (group_norm, {"B": 3, "M": 10, "C": 64}, [4]),
     "rows": (rows, {"M": 6, "C": 24}, [6, 6]),
 }
