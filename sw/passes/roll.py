@@ -42,15 +42,15 @@ def roll(program: Program) -> Program:
     Parameters
     ----------
     program : Program
-        After `accumulate`. It stays as it is if a tensor is updated in place or stays on the chip,
-        or if tiles are split that are computed. Stores stay if they share what is computed, or
-        compute neither products nor reductions: element math is computed on whole tiles.
+        After `accumulate`. It stays as it is if a tensor is updated in place or stays on the chip.
+        Stores stay if they share products or reductions, or if they compute neither of pieces that
+        are joined: element math is computed on whole tiles.
     """
     kinds = {type(each) for each in walk(program.nodes)}
     types = [each.type for each in program.tensors]
     updated = any(each.role is Role.INOUT or each.space is Space.CHIP for each in types)
     repeated = any(is_repeated(each) for each in program.nodes)
-    if updated or repeated or ir.Scatter in kinds or not kinds & {ir.Matmul, ir.Reduce}:
+    if updated or repeated or ir.Scatter in kinds:
         return program
     if sum(1 for _ in stores(program.nodes)) == 1 and ir.Join not in kinds:
         return program
@@ -75,12 +75,14 @@ def _rolled(program: Program, lean: Program) -> Program | None:
         lean = simplify(column_ranges(lean, joins=True))
     except ProgramError:
         return None
+    # Of a tile that is joined, element math alone is computed whole.
+    elements = not any(isinstance(each, ir.Join) for each in walk(program.nodes))
     slices = [_in_order_of_use(slice_of(lean, [each])) for each in stores(lean.nodes)]
     rolled: list[tuple[ir.Node, ...]] = []
     left = list(slices)
     while left:
         alike = [each for each in left if _steps(left[0], each) is not None]
-        loop = _loop(alike)
+        loop = _loop(alike, elements=elements)
         rolled.append(left[0].nodes if loop is None else (loop,))
         gone = alike if loop else left[:1]
         left = [each for each in left if each not in gone]
@@ -130,10 +132,10 @@ def _rolled_tensors(program: Program) -> set[str]:
     return {view.tensor for node in nodes if (view := getattr(node, "view", None)) is not None}
 
 
-def _loop(alike: Sequence[Program]) -> ir.Loop | None:
+def _loop(alike: Sequence[Program], *, elements: bool) -> ir.Loop | None:
     """Loops over points with the nodes of some programs; None if there are none."""
     first, *others = sorted(alike, key=lambda each: _steps(alike[0], each) or [])
-    if not others or not _may_repeat(first, others[0]):
+    if not others or not _may_repeat(first, others[0], elements=elements):
         return None
     starts = [_steps(first, each) or [] for each in (first, *others)]
     counts = _counts(starts)
@@ -173,11 +175,16 @@ def _sum(one: _Steps, times: int, other: _Steps, others: int) -> _Steps:
     ]
 
 
-def _may_repeat(first: Program, second: Program) -> bool:
-    """Whether a piece has products or reductions, and none that another piece has, too."""
+def _may_repeat(first: Program, second: Program, *, elements: bool) -> bool:
+    """Whether a piece has products or reductions, and none that another piece has, too.
+
+    It may have neither if it may be element math.
+    """
     work = [each for each in walk(first.nodes) if isinstance(each, _WORK)]
     known = {value.name for each in walk(second.nodes) for value in each.results}
-    return bool(work) and not any(value.name in known for each in work for value in each.results)
+    if not work:
+        return elements
+    return not any(value.name in known for each in work for value in each.results)
 
 
 def _moved(

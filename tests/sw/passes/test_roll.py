@@ -219,7 +219,7 @@ FORMULAS = {
     "choice": (lambda x, y, n: tw.where(x > tw.row_min(x), x, tw.exp(x)), 4, 4),
     "numbers differ": (lambda x, y, n: x * tw.row_max(x) * (n + 1.0), 0, 0),
     "a shared statistic": (lambda x, y, n: x * tw.row_max(y), 0, 4),
-    "element math": (lambda x, y, n: x * 2.0 + 1.0, 0, 0),
+    "element math": (lambda x, y, n: x * 2.0 + 1.0, 0, 4),
     "the first differs": (lambda x, y, n: x * (tw.row_max(x) if n else tw.row_min(x)), 3, 3),
     "the last differs": (lambda x, y, n: tw.row_max(x) * (x if n < 3 else tw.exp(x)), 3, 3),
 }
