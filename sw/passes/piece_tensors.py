@@ -48,8 +48,18 @@ def _is_split(program: Program, cut: Cut) -> bool:
 
 
 def _is_joined(program: Program, cut: Cut) -> bool:
-    """Whether a value is joined, and not only to be stored."""
-    return isinstance(cut.node, ir.Join) and not _is_stored(program.nodes, cut.value)
+    """Whether a value is joined, perhaps cast then, and not only to be stored."""
+    joined = (each.result for each in walk(program.nodes) if isinstance(each, ir.Join))
+    found = any(cut.value == _cast(program, each) for each in joined)
+    return found and not _is_stored(program.nodes, cut.value)
+
+
+def _cast(program: Program, value: ir.Value) -> ir.Value:
+    """What a cast makes of a value that nothing else uses; else the value."""
+    users = [
+        node for node in walk(program.nodes) if value in (*node.values, *getattr(node, "nexts", ()))
+    ]
+    return users[0].result if len(users) == 1 and isinstance(users[0], ir.Cast) else value
 
 
 def _with_tensors(program: Program, taken: Mapping[str, Cut]) -> Program:

@@ -183,6 +183,12 @@ def test_heads_are_as_fast_as_those_of_a_loop_over_points():
     assert found[0].predicted_cycles == found[1].predicted_cycles
 
 
+def test_heads_of_products_have_a_part_for_each_product_and_one_between():
+    found = Problem(layer, named["small"], {"M": 40, "C": 64}, bf16).compile()
+    assert [each.softmax is not None for each in found.parts] == [False, False, False, True, False]
+    assert not any("not fused" in each for each in found.notes)
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
