@@ -59,11 +59,12 @@ def _variants(epilogue: Epilogue) -> Iterator[Epilogue]:
     for most in range(2, PHASES + 1):
         codes = joined_codes(epilogue.codes, (epilogue.result,), most, latched=True)
         if epilogue.first is None:
-            behind = joined_codes(epilogue.codes, (epilogue.result,), most)
-            yield dataclasses.replace(epilogue, chain=behind)
-            first, *chain = codes
-            if not any(epilogue.sums in code.formats for code in chain):
-                yield dataclasses.replace(epilogue, first=first, chain=tuple(chain))
+            chain = joined_codes(epilogue.codes, (epilogue.result,), most)
+            yield dataclasses.replace(epilogue, chain=chain)
+            first, *others = codes
+            taken_behind = any(epilogue.sums in code.formats for code in others)
+            if first.source == epilogue.sums and not taken_behind:
+                yield dataclasses.replace(epilogue, first=first, chain=tuple(others))
         else:
             yield dataclasses.replace(epilogue, first=codes[0], chain=codes[1:])
 

@@ -97,6 +97,13 @@ def test_epilogues_equal_golden_on_random_shapes(name, seed, draws):
     assert sum(len(code.phases) for code in epilogue.codes) == first + behind
 
 
+@pytest.mark.parametrize("config", ["small", "large"])
+def test_element_math_of_a_tile_before_the_sums_are_added(config, seed):
+    """The first of the lane programs takes no sums, so PCUs of the product do not run it."""
+    squares = product_then(lambda c, g, r: (r * g) * (r * g) + c)
+    verify(squares, config, sizes_of(random.Random(seed), 80))
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_equal_golden_on_random_shapes(name, seed):
