@@ -8,8 +8,9 @@ whose iterations are launched or computed together, and a softmax in it is found
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sw.ir import nodes as ir
@@ -18,13 +19,13 @@ from sw.ir.program import Program
 from sw.ir.rewrite import rename, unused, used, walk
 from sw.ir.types import Role, Space, TileType, View
 from sw.ir.values import variable
-from sw.ir.verify import verify
+from sw.ir.verify import VerifyError, verify
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.sections import is_repeated
 from sw.parts.slices import slice_of, stores
 from sw.passes.piece_tensors import with_piece_tensors
-from sw.passes.simplify import simplify
+from sw.passes.simplify import simplified
 
 __all__ = ["roll"]
 
@@ -32,6 +33,7 @@ __all__ = ["roll"]
 _WORK = ir.Matmul | ir.Reduce
 #: Name of the index of a loop.
 _PIECE = "piece"
+_Nodes = tuple[ir.Node, ...]
 #: Steps of the starts of each view, in the order of their nodes.
 _Steps = list[tuple[int, ...]]
 
@@ -54,9 +56,9 @@ def roll(program: Program) -> Program:
         return program
     if sum(1 for _ in stores(program.nodes)) == 1 and ir.Join not in kinds:
         return program
-    lean = simplify(program)
+    lean = _simplified(program)
     if (rolled := _rolled(program, lean)) is not None:
-        return verify(rolled)
+        return rolled
     left_out: set[str] = set()
     while kinds & {ir.Split, ir.Join}:
         whole = with_piece_tensors(lean, left_out)
@@ -64,64 +66,116 @@ def roll(program: Program) -> Program:
             break
         local = {each.name for each in whole.tensors} - {each.name for each in lean.tensors}
         if not (unused_by_pieces := local - _rolled_tensors(rolled)):
-            return verify(rolled)
+            return rolled
         left_out |= unused_by_pieces
     return program
+
+
+def _simplified(program: Program) -> Program:
+    return dataclasses.replace(program, nodes=simplified(program))
 
 
 def _rolled(program: Program, lean: Program) -> Program | None:
     """A program with loops for what a simplified form of it stores; None if it has none."""
     try:
-        lean = simplify(column_ranges(lean, joins=True))
+        lean = _simplified(column_ranges(lean, joins=True))
     except ProgramError:
         return None
     # Of a tile that is joined, element math alone is computed whole.
     elements = not any(isinstance(each, ir.Join) for each in walk(program.nodes))
-    slices = [_in_order_of_use(slice_of(lean, [each])) for each in stores(lean.nodes)]
-    rolled: list[tuple[ir.Node, ...]] = []
-    left = list(slices)
+    slices = _slices(lean)
+    kinds = {store: _kind(nodes) for store, nodes in slices.items()}
+    left = list(stores(lean.nodes))
+    #: Loops, and between them the stores that stay.
+    found: list[ir.Loop | list[ir.Store]] = []
     while left:
-        alike = [each for each in left if _steps(left[0], each) is not None]
-        loop = _loop(alike, elements=elements)
-        rolled.append(left[0].nodes if loop is None else (loop,))
-        gone = alike if loop else left[:1]
-        left = [each for each in left if each not in gone]
-    if len(rolled) == len(slices):
+        first, kind = slices[id(left[0])], kinds[id(left[0])]
+        possible = [each for each in left if kinds[id(each)] == kind]
+        alike = [each for each in possible if _steps(first, slices[id(each)]) is not None]
+        loop = _loop([slices[id(each)] for each in alike], elements=elements)
+        if loop is not None:
+            found.append(loop)
+        elif found and isinstance(found[-1], list):
+            found[-1].append(left[0])
+        else:
+            found.append([left[0]])
+        gone = {id(each) for each in (alike if loop else left[:1])}
+        left = [each for each in left if id(each) not in gone]
+    if not any(isinstance(each, ir.Loop) for each in found):
         return None
     taken: set[str] = set()
-    nodes = tuple(node for each in rolled for node in _renamed(program, each, taken))
-    return dataclasses.replace(program.after("roll", nodes), tensors=lean.tensors)
+    nodes: list[ir.Node] = []
+    for each in found:
+        own = slice_of(lean, each).nodes if isinstance(each, list) else (each,)
+        nodes += _renamed(program, own, taken)
+    rolled = dataclasses.replace(program.after("roll", tuple(nodes)), tensors=lean.tensors)
+    # Whether loops write each element once is not known for all of them.
+    with contextlib.suppress(VerifyError):
+        return verify(rolled)
+    return None
 
 
-def _in_order_of_use(program: Program) -> Program:
-    """A program of one store whose nodes stand in the order in which it needs them."""
-    return dataclasses.replace(program, nodes=_by_use(program.nodes, ()))
+def _slices(program: Program) -> dict[int, _Nodes]:
+    """What each store needs, in the order of its uses, by the identity of the store."""
+    loops = [each for each in walk(program.nodes) if isinstance(each, ir.Loop)]
+    if any(each.carries and any(stores(each.body)) for each in loops):
+        every = stores(program.nodes)
+        return {id(each): _by_use(slice_of(program, [each]).nodes, ()) for each in every}
+    return dict(_of_stores(program.nodes))
 
 
-def _by_use(nodes: tuple[ir.Node, ...], nexts: tuple[ir.Value, ...]) -> tuple[ir.Node, ...]:
+def _of_stores(nodes: _Nodes) -> Iterator[tuple[int, _Nodes]]:
+    """Slices of the stores of a block and of its loops, none of which carries anything."""
+    makers = _makers(nodes)
+    for node in nodes:
+        if isinstance(node, ir.Store):
+            yield id(node), _needed(makers, [node], {})
+        elif isinstance(node, ir.Loop):
+            for store, body in _of_stores(node.body):
+                yield store, _needed(makers, [node], {id(node): node.replace(nodes=body)})
+
+
+def _by_use(nodes: _Nodes, nexts: tuple[ir.Value, ...]) -> _Nodes:
     """Live nodes of a block, whose loop carries some values, in the order of their uses."""
-    makers = {each.name: node for node in nodes for each in node.results}
-    #: By the identity of the nodes given.
+    makers = _makers(nodes)
+    wanted = [each for each in nodes if not each.results or any(stores(each.body))]
+    return _needed(makers, [*wanted, *(makers[e.name] for e in nexts if e.name in makers)], {})
+
+
+def _needed(
+    makers: Mapping[str, ir.Node], wanted: Sequence[ir.Node], known: Mapping[int, ir.Node]
+) -> _Nodes:
+    """Some nodes of a block, or what is known to stand for them, behind those that they need."""
     found: dict[int, ir.Node] = {}
 
     def need(node: ir.Node) -> None:
         if id(node) in found:
             return
-        own = node
-        if isinstance(node, ir.Loop):
+        own = known.get(id(node), node)
+        if own is node and isinstance(node, ir.Loop):
             own = node.replace(nodes=_by_use(node.body, node.nexts))
         for each in used(own):
             if each.name in makers:
                 need(makers[each.name])
         found[id(node)] = own
 
-    for node in nodes:
-        if not node.results or any(stores(node.body)):
-            need(node)
-    for each in nexts:
-        if each.name in makers:
-            need(makers[each.name])
+    for node in wanted:
+        need(node)
     return tuple(found.values())
+
+
+def _kind(nodes: _Nodes) -> int:
+    """A number that is the same for nodes that are; it tells most others from them."""
+    parts = []
+    for node in walk(nodes):
+        numbers = tuple(each for each in node.operands if isinstance(each, ir.Constant))
+        view = getattr(node, "view", None)
+        parts.append((type(node), getattr(node, "op", ""), numbers, view and view.tensor))
+    return hash(tuple(parts))
+
+
+def _makers(nodes: _Nodes) -> dict[str, ir.Node]:
+    return {each.name: node for node in nodes for each in node.results}
 
 
 def _rolled_tensors(program: Program) -> set[str]:
@@ -132,14 +186,14 @@ def _rolled_tensors(program: Program) -> set[str]:
     return {view.tensor for node in nodes if (view := getattr(node, "view", None)) is not None}
 
 
-def _loop(alike: Sequence[Program], *, elements: bool) -> ir.Loop | None:
-    """Loops over points with the nodes of some programs; None if there are none."""
+def _loop(alike: Sequence[_Nodes], *, elements: bool) -> ir.Loop | None:
+    """Loops over points for nodes that are the same; None if there are none."""
     first, *others = sorted(alike, key=lambda each: _steps(alike[0], each) or [])
     if not others or not _may_repeat(first, others[0], elements=elements):
         return None
     starts = [_steps(first, each) or [] for each in (first, *others)]
     counts = _counts(starts)
-    nodes = first.nodes
+    nodes = first
     span = next(stores(nodes)).span
     names = {each.index for each in walk(nodes) if isinstance(each, ir.Loop)}
     apart = 1
@@ -175,13 +229,13 @@ def _sum(one: _Steps, times: int, other: _Steps, others: int) -> _Steps:
     ]
 
 
-def _may_repeat(first: Program, second: Program, *, elements: bool) -> bool:
+def _may_repeat(first: _Nodes, second: _Nodes, *, elements: bool) -> bool:
     """Whether a piece has products or reductions, and none that another piece has, too.
 
     It may have neither if it may be element math.
     """
-    work = [each for each in walk(first.nodes) if isinstance(each, _WORK)]
-    known = {value.name for each in walk(second.nodes) for value in each.results}
+    work = [each for each in walk(first) if isinstance(each, _WORK)]
+    known = {value.name for each in walk(second) for value in each.results}
     if not work:
         return elements
     return not any(value.name in known for each in work for value in each.results)
@@ -205,30 +259,31 @@ def _moved(
 
 def _renamed(program: Program, nodes: tuple[ir.Node, ...], taken: set[str]) -> tuple[ir.Node, ...]:
     """Nodes with names of values and loops that no others have; they are taken then."""
-    values, symbols = {}, {}
-    for node in walk(nodes):
-        for each in node.results:
-            values[each.name] = unused(each.name, taken)
-        if isinstance(node, ir.Loop):
-            for each in node.carries:
-                values[each.name] = unused(each.name, taken)
-            index = unused(node.index, taken)
-            if index != node.index:
-                symbols[node.index] = Affine.of(index)
-                symbols[size_symbol(node.index)] = Affine.of(size_symbol(index))
-            taken.add(index)
-    taken.update(values.values())
-    return rename(dataclasses.replace(program, nodes=nodes), values, symbols).nodes
+    every = list(walk(nodes))
+    loops = [each for each in every if isinstance(each, ir.Loop)]
+    made = [value for each in every for value in each.results]
+    carried = [value for each in loops for value in each.carries]
+    names = [each.name for each in (*made, *carried)] + [each.index for each in loops]
+    others = taken | set(names)
+    new = {}
+    for name in names:
+        new[name] = unused(name, others) if name in taken else name
+        others.add(new[name])
+    taken |= others
+    moved = {each.index: new[each.index] for each in loops if new[each.index] != each.index}
+    symbols = {old: Affine.of(index) for old, index in moved.items()}
+    symbols |= {size_symbol(old): Affine.of(size_symbol(index)) for old, index in moved.items()}
+    return rename(dataclasses.replace(program, nodes=nodes), new, symbols).nodes
 
 
-def _steps(one: Program, other: Program) -> _Steps | None:
-    """How much further on the views of a program begin than those of another; None: it differs."""
+def _steps(one: _Nodes, other: _Nodes) -> _Steps | None:
+    """How much further on the views of nodes begin than those of others; None: they differ."""
     match = _Match()
-    return match.steps if match.same(one.nodes, other.nodes) else None
+    return match.steps if match.same(one, other) else None
 
 
 class _Match:
-    """Comparison of two programs but for names, places in the source and starts of views."""
+    """Comparison of nodes but for names, places in the source and starts of views."""
 
     def __init__(self) -> None:
         self.steps: _Steps = []
@@ -236,7 +291,7 @@ class _Match:
         self._others: dict[str, str] = {}
 
     def same(self, one: Any, other: Any) -> bool:
-        """Whether parts of the programs are the same."""
+        """Whether parts of the nodes are the same."""
         if type(one) is not type(other):
             return False
         match one:

@@ -128,6 +128,19 @@ def rows(X, Y, R):
         tw.store_tile(R[i, :], x * tw.row_max(x))
 
 
+@tw.kernel("X[M, C], W[C, C] -> Y[M, C], Z[M, C], R[M, C], T[M, C]")
+def several(X, W, Y, Z, R, T, count=4):
+    """Two loops of pieces beside two results of one product; names with numbers of their own."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        y = (x @ tw.load_tile(W)).to(tw.bf16)
+        tw.store_tile(R[i, :], y * 2)
+        tw.store_tile(T[i, :], y + 1)
+        x = tw.split_cols(x, count)
+        tw.store_tile(Y[i, :], tw.join_cols(*(each * tw.row_max(each) for each in x)))
+        tw.store_tile(Z[i, :], tw.join_cols(*(each - tw.row_sum(each) for each in x)))
+
+
 #: Kernel, sizes, points of each loop.
 CASES = {
     "heads": (heads, {"M": 20, "S": 24, "C": 64}, [4]),
@@ -136,6 +149,7 @@ CASES = {
     "rotated": (rotated, {"M": 20, "C": 64, "E": 8, "J": 192}, [4]),
     "grouped": (grouped, {"M": 20, "S": 24, "C": 64, "E": 16}, [2, 4]),
     "causal": (causal, {"M": 20, "C": 64}, [4]),
+    "several": (several, {"M": 20, "C": 64}, [4, 4]),
     "groups": (group_norm, {"B": 3, "M": 10, "C": 64}, [4]),
     "rows": (rows, {"M": 6, "C": 24}, [6, 6]),
 }
@@ -263,6 +277,11 @@ def test_pieces_are_a_loop_if_they_compute_the_same(case, joined, seed):
     assert pieces(rolled) == ([count] if count else [])
     assert count or rolled is program
     require_same_bits(program, rolled, seed)
+
+
+def test_stores_that_stay_share_what_they_need():
+    program = roll(summed(several, M=20, C=64))
+    assert sum(isinstance(each, ir.Matmul) for each in walk(program.nodes)) == 1
 
 
 def test_pieces_at_unequal_distances_are_not_in_one_loop(seed):
