@@ -27,6 +27,7 @@ def run(block, seed, capsys):
     assert 0 < report["seconds"]
 
 
+@pytest.mark.slow
 def test_the_chip_passes_the_shortest_test_of_its_testbench(seed, heavy, capsys, monkeypatch):
     """An image that is refused, then a product."""
     monkeypatch.setenv("COCOTB_TEST_FILTER", "a_refused_image")

@@ -203,7 +203,7 @@ def test_heads_of_products_have_a_part_for_each_product_and_one_between():
     assert not any("not fused" in each for each in found.notes)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chip", ["tiny", "small", "large"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_rolled_kernels_equal_golden(case, chip, seed):
