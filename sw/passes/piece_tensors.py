@@ -55,7 +55,7 @@ def _is_joined(program: Program, cut: Cut) -> bool:
 
 
 def _cast(program: Program, value: ir.Value) -> ir.Value:
-    """What a cast makes of a value that nothing else uses; else the value."""
+    """Result of the cast that is the only use of a value; the value itself if there is none."""
     users = [
         node for node in walk(program.nodes) if value in (*node.values, *getattr(node, "nexts", ()))
     ]

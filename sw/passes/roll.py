@@ -116,7 +116,7 @@ def _rolled(program: Program, lean: Program) -> Program | None:
 
 
 def _slices(program: Program) -> dict[int, _Nodes]:
-    """What each store needs, in the order of its uses, by the identity of the store."""
+    """Slices of all stores, with nodes in order of use, by the identity of the store."""
     loops = [each for each in walk(program.nodes) if isinstance(each, ir.Loop)]
     if any(each.carries and any(stores(each.body)) for each in loops):
         every = stores(program.nodes)
