@@ -20,7 +20,7 @@ from sw.stages.grids import Grid, grids, opened
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Region, TilePart
 from sw.stages.rows.row_cycles import least_cycles
-from sw.stages.rows.row_frame import Streamed
+from sw.stages.rows.row_frame import ResultBuffers, Streamed
 from sw.stages.rows.row_pipeline import RowPipeline
 
 __all__ = ["Reading", "row_pipelines"]
@@ -58,12 +58,11 @@ _Group: TypeAlias = tuple[float, int, Callable[[], list[tuple[float, int, Pipeli
 
 @dataclasses.dataclass(frozen=True)
 class _Choice:
-    """A reading of a region, how its rows pass, buffers of results as of `RowFrame`, and a grid."""
+    """A reading of a region, how its rows pass, buffers of its results, and a grid."""
 
     reading: Reading
     streamed: Streamed
-    widest: int
-    engines: int
+    results: ResultBuffers
     grid: Grid
 
     @property
@@ -75,7 +74,7 @@ class _Choice:
     def alike(self, lines: int) -> object:
         """What a choice of more lines than there are blocks has in common with one of fewer."""
         grid = dataclasses.replace(self.grid, lines=lines)
-        return id(self.reading), self.streamed, self.widest, self.engines, grid
+        return id(self.reading), self.streamed, self.results, grid
 
     @property
     def weight(self) -> float:
@@ -184,9 +183,12 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
         except Unfit as problem:
             found.append(problem)
             continue
-        for widest, engines in _RESULTS if streamed in _ONCE else _PIECES:
+        apart = (False, True) if len(region.outputs) > 1 else (False,)
+        buffers = _RESULTS if streamed in _ONCE else _PIECES
+        for (widest, engines), alone in itertools.product(buffers, apart):
+            results = ResultBuffers(widest, engines, alone)
             found += [
-                _Choice(reading, streamed, widest, engines, each)
+                _Choice(reading, streamed, results, each)
                 for each in all_grids
                 # One engine cannot serve as many PCUs.
                 if engines > 1 or each.copies // each.share <= MERGED
@@ -196,5 +198,5 @@ def _choices(region: Region, readings: list[Reading], config: ChipConfig) -> lis
 
 def _frame(choice: _Choice, arrays: tuple[ArraySpec, ...], config: ChipConfig) -> RowPipeline:
     reading, grid = choice.reading, choice.grid
-    passed = choice.streamed, choice.widest, choice.engines
+    passed = choice.streamed, choice.results
     return RowPipeline(reading.region, reading.codes, arrays, config, grid, *passed)

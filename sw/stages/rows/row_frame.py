@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from enum import Enum
 
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.phase_word import Fetched
@@ -20,7 +22,7 @@ from sw.stages.pipeline import PipelineParts, require_first_statistics
 from sw.stages.region import Region, TilePart
 from sw.stages.rows.row_pieces import RowPieces
 
-__all__ = ["RowFrame", "Streamed"]
+__all__ = ["ResultBuffers", "RowFrame", "Streamed"]
 
 #: Columns, at least, of a piece of a row that is loaded once: bursts of some beats.
 _SHORTEST = 64
@@ -36,6 +38,25 @@ class Streamed(Enum):
     ROWS = "rows"
     #: Rows, and vectors along the columns, loaded again for each packet.
     VECTORS = "vectors"
+
+
+@dataclasses.dataclass(frozen=True)
+class ResultBuffers:
+    """How results of a pipeline are collected and stored.
+
+    Parameters
+    ----------
+    widest : int
+        Most columns of a stored box, and of a piece of rows that pass in pieces.
+    engines : int
+        Write engines of a buffer; two where one cannot serve all copies.
+    apart : bool
+        No AGCU stores two results, so that none waits for its turn behind the other.
+    """
+
+    widest: int
+    engines: int
+    apart: bool = False
 
 
 class RowFrame:
@@ -54,15 +75,13 @@ class RowFrame:
         all programs but the first send whole rows, in turn.
     streamed : Streamed
         What passes in pieces.
-    widest : int
-        Most columns of a stored box, and of a piece.
-    engines : int
-        Write engines of a buffer of results; two where one cannot serve all copies.
+    results : ResultBuffers
 
     Raises
     ------
     Unfit
-        If no pipeline of this kind has these lane programs.
+        If no pipeline of this kind has these lane programs, or there are too few AGCUs for results
+        that are stored apart.
     """
 
     def __init__(
@@ -73,13 +92,12 @@ class RowFrame:
         config: ChipConfig,
         grid: Grid,
         streamed: Streamed,
-        widest: int,
-        engines: int,
+        results: ResultBuffers,
     ) -> None:
         self.region, self.codes, self.arrays = region, codes, arrays
         self.parts = PipelineParts(config)
         self.copies, self.share = grid.copies, grid.share
-        self.streamed, self.widest, self.engines = streamed, widest, engines
+        self.streamed, self.results = streamed, results
         #: Whether rows pass in pieces that are loaded again.
         self.in_pieces = streamed in (Streamed.ROWS, Streamed.VECTORS)
         #: Whether the packets of the first code are whole rows.
@@ -96,6 +114,7 @@ class RowFrame:
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)
         self._require_streams()
+        self._require_apart()
         for number in filter(self.stores, range(len(codes))):
             if (rows := self.group * self.count(number) // self.result_parts(number)) > MAX_BOX:
                 raise unfit("Rows of a block of results", f"be at most {MAX_BOX}", rows)
@@ -126,6 +145,30 @@ class RowFrame:
         """
         if not self._has_streams(1):
             raise self.parts.too_many_streams("Load", self.parts.load_streams)
+
+    def _require_apart(self) -> None:
+        """Results that are stored apart have AGCUs of their own.
+
+        Raises
+        ------
+        Unfit
+            If there are fewer.
+        """
+        needed, most = len(self.region.outputs) * self._storing(), self.parts.config.agcu.count
+        if self.results.apart and needed > most:
+            raise unfit("AGCUs of results stored apart", f"be at most {most}", needed)
+
+    def _storing(self) -> int:
+        """AGCUs that store each result that is stored apart: one a line if there are enough."""
+        enough = len(self.region.outputs) * self.lines <= self.parts.config.agcu.count
+        return self.lines if enough else ceil_div(self.lines, AGCU_STREAMS)
+
+    def result_agcu(self, line: int, value: str) -> int:
+        """AGCU that stores a result of a line."""
+        if not self.results.apart:
+            return line
+        each = self._storing()
+        return [*self.region.outputs].index(value) * each + line * each // self.lines
 
     def _require_kept(self) -> None:
         """Columns that become statistics are taken once, and by the first program.
@@ -212,14 +255,29 @@ class RowFrame:
 
         The others wait for their turn, with slots that are full. So rows in pieces need streams of
         their own, and slots of a row have them if there are enough: their tokens take turns, too.
+        Where there are fewer lines than AGCUs, several load the tiles of a line.
         """
         apart = self.streams(value) or (self.in_slots(value) and self._has_streams(self.share))
-        return self.copies // self.share if apart else self.copies
+        if apart and self.share > 1:
+            return self.copies // self.share
+        if self.in_pieces or self.share > 1 or self.columns(value) < self.region.columns:
+            return self.copies
+        most = self.parts.config.agcu.count // self.lines
+        fitting = (
+            each
+            for each in range(most, 1, -1)
+            if self.copies % each == 0 and self._has_streams(1, of_tiles=each)
+        )
+        return self.copies // next(fitting, 1)
 
-    def _has_streams(self, turns: int) -> bool:
-        """Whether the AGCUs have a load stream of each input for so many turns of every line."""
-        rows = [each.part is TilePart.ROW for each in self.region.inputs.values()]
-        needed = self.lines * turns * rows.count(False) + rows.count(True)
+    def _has_streams(self, turns: int, of_tiles: int = 1) -> bool:
+        """Whether the AGCUs have load streams of each input for so many turns of every line.
+
+        A tile has several, ``of_tiles``, for each turn.
+        """
+        kinds = [each.part for each in self.region.inputs.values()]
+        rows, tiles = kinds.count(TilePart.ROW), kinds.count(TilePart.BLOCK)
+        needed = self.lines * turns * (len(kinds) - rows + tiles * (of_tiles - 1)) + rows
         return needed <= self.parts.config.agcu.count * self.parts.load_streams
 
     def takes_rows(self, number: int) -> bool:
@@ -265,7 +323,7 @@ class RowFrame:
         """Pieces in which rows pass."""
         vector = self.parts.vector(form)
         room = self.parts.config.pmu.capacity_bytes * 8 // form.bits // 4
-        most = min(self.widest, room // (self.halves(form) * vector))
+        most = min(self.results.widest, room // (self.halves(form) * vector))
         return RowPieces.fitting(self.region.columns, vector, most)
 
     def chunks(self, value: str) -> int:

@@ -214,7 +214,7 @@ class RowPipeline(RowFrame):
         loops = [blocks, *pieces, BoxLoop(beside, rows, self.group * (beside > 1))]
         self.parts.load(
             f"{sinks[0].stage}_load",
-            line,
+            line + first // beside * self.lines,
             *in_segments(self.arrays, tensor, loops, row),
             sinks,
             takers=len(sinks) // beside,

@@ -82,10 +82,12 @@ class RowResults:
         self._blocks = frame.blocks * frame.turns(number)
         #: Whether the results of several columns are packed in a vector.
         self._packed = frame.takes_rows(number)
-        #: Boxes of a block of rows. Streams that take turns have as many: a statistic is stored
-        #: once for each.
-        self._boxes = max(map(self._wide_boxes, frame.region.outputs))
-        for value in self._values:
+        #: Whether the store streams of an AGCU that take turns are of different results.
+        self._in_turn = len(frame.region.outputs) > 1 and not frame.results.apart
+        #: Boxes of a statistic for a block of rows. Streams that take turns have as many: it is
+        #: stored once for each of another result.
+        self._boxes = max(map(self._wide_boxes, frame.region.outputs)) if self._in_turn else 1
+        for value in self._values if self._in_turn else ():
             boxes = self._wide_boxes(value)
             if not self._code.sends_statistic(value) and boxes != self._boxes:
                 raise unfit("Boxes of a block of each result", f"be {self._boxes}", boxes)
@@ -116,7 +118,7 @@ class RowResults:
             return 1
         if frame.in_pieces:
             return frame.pieces(form).slots
-        return boxes_across(frame.region.columns, frame.parts.vector(form), frame.widest)[1]
+        return boxes_across(frame.region.columns, frame.parts.vector(form), frame.results.widest)[1]
 
     def _form(self, value: str) -> Format:
         return self._frame.region.formats[self._frame.region.outputs[value]]
@@ -127,7 +129,7 @@ class RowResults:
         if copies > ratio and copies % ratio:
             raise unfit("Copies of a chain", f"be a multiple of {ratio}", copies)
         edges = [0, copies]
-        if copies > (1 if self._frame.engines > 1 else MERGED) and (
+        if copies > (1 if self._frame.results.engines > 1 else MERGED) and (
             len(self._values) == 1 or copies > MERGED
         ):
             edges.insert(1, copies // ratio // 2 * ratio if copies > ratio else copies // 2)
@@ -159,8 +161,8 @@ class RowResults:
         element = form.bits // 8
         hold = Hold(layout.elements * element, element, writes, (layout.read,))
         vector = frame.parts.vector(form)
-        # The stores of an AGCU take turns, so what waits for its turn must have room.
-        least = layout.slots if len(frame.region.outputs) > 1 else 1
+        # What waits for its turn must have room.
+        least = layout.slots if self._in_turn else 1
         tensor = frame.region.outputs[value]
         names = [f"line{line}_{tensor}"]
         if self._parts > 1:
@@ -181,7 +183,8 @@ class RowResults:
         ]
         sources = [(Socket(name), 1) for name in names]
         box, loops = in_segments(frame.arrays, box, loops, row)
-        frame.parts.store(f"line{line}_{tensor}_store", line, box, loops, sources)
+        agcu = frame.result_agcu(line, value)
+        frame.parts.store(f"line{line}_{tensor}_store", agcu, box, loops, sources)
         return names
 
     def _write(self, layout: _Layout, first: int, end: int) -> Walk:
@@ -206,7 +209,7 @@ class RowResults:
             raise unfit("Vectors of other results", f"be a multiple of {halves}", before + after)
         before, after = before // halves, after // halves
         columns = frame.region.columns
-        wide, boxes = boxes_across(columns, vector, frame.widest)
+        wide, boxes = boxes_across(columns, vector, frame.results.widest)
         # A slot holds a box, the last of which may be narrower, or whole rows behind other results.
         slots = 1 if before else boxes
         boxes //= slots
