@@ -40,7 +40,7 @@ from sw.timing.timed_machine import (
     TimedPort,
     Watcher,
 )
-from sw.timing.timed_merges import TimedMerge, TimedMergeConsumer
+from sw.timing.timed_merges import TimedMerge, TimedMergeConsumer, group_merges
 
 __all__ = ["TimedNetwork", "burst_beats"]
 
@@ -110,6 +110,8 @@ class TimedNetwork(Network):
             channel: Any = self.channels[root]
             vectors = isinstance(root, Output) and root.kind is PMU and not root.tokens
             channel.connect(net.ways, READ if vectors else 0)
+        merges: list[Any] = [*self._merges.values()]
+        group_merges(merges)
 
     def run(self, *, whole: bool = False) -> None:
         super().run(whole=whole)
