@@ -11,6 +11,8 @@ __all__ = ["Flow", "Run"]
 
 #: Runs of taken payloads that are kept at least: those of the last payloads of a path's buffers.
 _KEPT = 64
+#: Cycles between payloads may differ by half of them, and so many more, where they come steadily.
+_EVEN = 4
 
 
 class Run(NamedTuple):
@@ -80,6 +82,18 @@ class Flow:
     def next_arrival(self) -> float:
         """Cycle in which the next payload arrives; 0 if none is on its way."""
         return self._coming[0].first if self._coming else 0.0
+
+    def steady(self) -> int:
+        """Number of the next payloads that come without a pause."""
+        count, interval, last = 0, -1.0, 0.0
+        for run in self._coming:
+            within = (run.last - run.first) / (run.size - 1) if run.size > 1 else -1.0
+            for each in (run.first - last if count else -1.0, within):
+                if each >= 0 and interval >= 0 and abs(each - interval) > interval / 2 + _EVEN:
+                    return count
+                interval = max(interval, each)
+            count, last = count + run.size, run.last
+        return count
 
     def arrivals(self, count: int) -> tuple[float, float]:
         """Cycles in which the first and the last of the next payloads arrive."""

@@ -23,6 +23,9 @@ __all__ = ["TimedMerge", "TimedMergeConsumer", "group_merges"]
 #: Cycles by which the run of a merge is later than its payloads: those in which PCUs fill the way
 #: to it. It delays no payload.
 _LATER = 64
+#: Cycles from the first payload of a rotation to one that comes apart from it: a single rotation of
+#: such passes packet by packet.
+_APART = 128
 #: Payloads of a long packet, more than a way through switches holds: it passes in one step anyhow.
 _LONG = 8
 
@@ -50,11 +53,11 @@ class TimedMerge(Producer, Merge):
             self.passes = False
 
     def turns(self) -> list[int]:
-        """Payloads of each input in a rotation; empty if packets are long or differ in length."""
+        """Vectors of each input in a rotation; none of tokens, or if packets are long or differ."""
         inputs: list[Any] = self.consumers
         found = []
         for count, each in zip(self._counts, inputs, strict=True):
-            lengths = {1} if each._lengths is None else {*each._lengths}
+            lengths = set() if each._lengths is None else {*each._lengths}
             if each.tap is None or len(lengths) != 1 or max(lengths) >= _LONG:
                 return []
             found.append(count * lengths.pop())
@@ -94,8 +97,7 @@ class TimedMergeConsumer(TimedConsumer, MergeConsumer):
 
     def rotations(self, packets: int) -> int:
         """Rotations of so many of its packets that are still to come."""
-        if self._lengths is None:
-            return 1 << 62
+        assert self._lengths is not None
         return (len(self._lengths) - self._packet) // packets
 
 
@@ -110,7 +112,7 @@ class _Member:
     """
 
     def __init__(self, merge: Any, turns: list[int]) -> None:
-        self.merge, self.turns, self.size = merge, turns, sum(turns)
+        self.merge, self.size = merge, sum(turns)
         self.inputs = list(zip(turns, merge._counts, merge.consumers, strict=True))
         #: Its rotations in one of the group.
         self.rate = 0
@@ -136,7 +138,8 @@ class _Member:
         for _, packets, each in self.inputs:
             found = min(found, each.rotations(packets * self.rate))
         for payloads, each in self.outer:
-            found = min(found, each.left() // (self.rate * payloads))
+            needed = self.rate * payloads
+            found = min(found, each.left() // needed, each.flow.steady() // needed)
         return found
 
     def send(self, rotations: int) -> None:
@@ -178,11 +181,15 @@ class _Group:
 
     def __init__(self, members: list[_Member]) -> None:
         self._members = members
+        self._outer = [end for each in members for _, end in each.outer]
 
     def advance(self) -> bool:
         """Pass whole rotations of all its merges; returns whether there were any."""
         rotations = min(each.rotations() for each in self._members)
         if rotations <= 0:
+            return False
+        first = [each.flow.next_arrival() for each in self._outer]
+        if rotations == 1 and max(first) - min(first) > _APART:
             return False
         for each in self._members:
             each.send(rotations * each.rate)
