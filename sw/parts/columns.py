@@ -20,6 +20,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Role, TileType, View
 from sw.ir.values import variable
 from sw.language.program_error import ProgramError
+from sw.parts.order import written_first
 
 __all__ = ["column_ranges"]
 
@@ -35,7 +36,7 @@ def column_ranges(program: Program, *, joins: bool = False) -> Program:
     program : Program
         After `simplify`. It keeps its splits and joins if a tile that depends on a join is
         reduced along its rows, multiplied or transposed, if a product is split, if a loop carries
-        tiles, or if a tensor is both loaded and stored but for local ones.
+        tiles, or if a tensor is loaded and stored behind that. Local tensors are not.
     joins : bool
         Whether joins may stay whose tiles are reduced, multiplied or transposed whole.
 
@@ -51,7 +52,7 @@ def column_ranges(program: Program, *, joins: bool = False) -> Program:
     )
     # A local tensor is stored before it is loaded, in the order of the pieces, too.
     updated = loaded & stored - {e.name for e in program.tensors if e.type.role is Role.LOCAL}
-    if not divided or updated:
+    if not divided or updated - written_first(program):
         return program
     try:
         return dataclasses.replace(program, nodes=_Ranges(program, joins=joins).nodes)

@@ -10,7 +10,7 @@ from sw.ir.rewrite import used, walk
 from sw.ir.types import Role
 from sw.parts.slices import stores
 
-__all__ = ["divisible", "out_of_place", "ready"]
+__all__ = ["divisible", "out_of_place", "ready", "written_first"]
 
 _Access = ir.Load | ir.Store
 
@@ -69,6 +69,23 @@ def ready(program: Program, part: Program, rest: Program) -> bool:
                 if any(_same(each, other) for other in mine) and each.view != node.view:
                     return False
     return True
+
+
+def written_first(program: Program) -> set[str]:
+    """Tensors updated in place all of whose stores come before all their loads.
+
+    No loop has both. So a load may stand anywhere behind the one that comes first.
+    """
+    loaded: set[str] = set()
+    late: set[str] = set()
+    for node in program.nodes:
+        every = [*walk((node,))]
+        written = {each.view.tensor for each in stores(every)}
+        written |= {each.view.tensor for each in every if isinstance(each, ir.Scatter)}
+        views = [getattr(each, "view", None) for each in every if not isinstance(each, ir.Store)]
+        loaded |= {each.tensor for each in views if each is not None}
+        late |= written & loaded
+    return _changing(program) - late
 
 
 def out_of_place(program: Program) -> ir.Store | None:

@@ -22,6 +22,7 @@ from sw.ir.values import variable
 from sw.ir.verify import VerifyError, verify
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
+from sw.parts.order import written_first
 from sw.parts.sections import is_repeated
 from sw.parts.slices import slice_of, stores
 from sw.passes.piece_tensors import with_piece_tensors
@@ -44,15 +45,15 @@ def roll(program: Program) -> Program:
     Parameters
     ----------
     program : Program
-        After `accumulate`. It stays as it is if a tensor is updated in place or stays on the chip.
-        Stores stay if they share products or reductions, or if they compute neither of pieces that
-        are joined: element math is computed on whole tiles.
+        After `accumulate`. It stays as it is if a tensor stays on the chip, or is updated in place
+        by a store behind a load. Stores stay if they share products or reductions, or if they
+        compute neither of pieces that are joined: element math is computed on whole tiles.
     """
     kinds = {type(each) for each in walk(program.nodes)}
-    types = [each.type for each in program.tensors]
-    updated = any(each.role is Role.INOUT or each.space is Space.CHIP for each in types)
+    updated = {each.name for each in program.tensors if each.type.role is Role.INOUT}
+    on_chip = any(each.type.space is Space.CHIP for each in program.tensors)
     repeated = any(is_repeated(each) for each in program.nodes)
-    if updated or repeated or ir.Scatter in kinds:
+    if updated - written_first(program) or on_chip or repeated or ir.Scatter in kinds:
         return program
     if sum(1 for _ in stores(program.nodes)) == 1 and ir.Join not in kinds:
         return program
@@ -92,7 +93,9 @@ def _rolled(program: Program, lean: Program) -> Program | None:
         first, kind = slices[id(left[0])], kinds[id(left[0])]
         possible = [each for each in left if kinds[id(each)] == kind]
         alike = [each for each in possible if _steps(first, slices[id(each)]) is not None]
-        loop = _loop([slices[id(each)] for each in alike], elements=elements)
+        loop = None
+        if _in_order(lean, alike, slices):
+            loop = _loop([slices[id(each)] for each in alike], elements=elements)
         if loop is not None:
             found.append(loop)
         elif found and isinstance(found[-1], list):
@@ -113,6 +116,20 @@ def _rolled(program: Program, lean: Program) -> Program | None:
     with contextlib.suppress(VerifyError):
         return verify(rolled)
     return None
+
+
+def _in_order(program: Program, alike: list[ir.Store], slices: Mapping[int, _Nodes]) -> bool:
+    """Whether a loop of stores writes a tensor that is updated in place in the same order.
+
+    They are all of its stores then.
+    """
+    name = alike[0].view.tensor
+    if program.tensor(name).type.role is not Role.INOUT:
+        return True
+    first = slices[id(alike[0])]
+    steps = [_steps(first, slices[id(each)]) or [] for each in alike]
+    every = [each for each in stores(program.nodes) if each.view.tensor == name]
+    return [*map(id, every)] == [*map(id, alike)] and steps == sorted(steps)
 
 
 def _slices(program: Program) -> dict[int, _Nodes]:

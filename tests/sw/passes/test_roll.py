@@ -171,7 +171,7 @@ def require_same_bits(program, other, seed):
     inputs = {
         each.name: random_operand(rng, each.type.shape, each.type.format)
         for each in program.tensors
-        if each.type.role.value == "in"
+        if each.type.role.value in ("in", "inout")
     }
     block = draw.randint(1, 12)
     one, two = (golden(choose_sizes(each, {}, default=block), inputs) for each in (program, other))
@@ -224,7 +224,7 @@ def require_equal(kernel, sizes, chip, seed, backend):
     inputs = [
         random_operand(rng, each.type.shape, bf16)
         for each in tensors
-        if each.type.role.value == "in"
+        if each.type.role.value in ("in", "inout")
     ]
     found = kernel.run(*inputs, config=chip, backend=backend)
     assert found.verified, found.problems
