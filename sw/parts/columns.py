@@ -16,13 +16,13 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.infer import infer
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
-from sw.ir.types import Role, TileType, View
+from sw.ir.rewrite import used, walk
+from sw.ir.types import Role, Tensor, TileType, View
 from sw.ir.values import variable
 from sw.language.program_error import ProgramError
 from sw.parts.order import written_first
 
-__all__ = ["column_ranges"]
+__all__ = ["column_ranges", "require_split_loads"]
 
 #: First column and number of columns; None: all of them.
 _Range = tuple[int, int] | None
@@ -58,6 +58,27 @@ def column_ranges(program: Program, *, joins: bool = False) -> Program:
         return dataclasses.replace(program, nodes=_Ranges(program, joins=joins).nodes)
     except _NoRangesError:
         return program
+
+
+def require_split_loads(program: Program) -> None:
+    """Refuse pieces of loaded tiles that begin where no transfer can, which no division helps.
+
+    Raises
+    ------
+    ProgramError
+        It names the line of the load.
+    """
+    every = [*walk(program.nodes)]
+    tensors = {each.name: each for each in program.tensors}
+    makers = {each.name: node for node in every for each in node.results}
+    taken = {each.name for node in every for each in used(node)}
+    for node in every:
+        load = makers.get(node.values[0].name) if isinstance(node, ir.Split) else None
+        if isinstance(load, ir.Load):
+            for number, piece in enumerate(node.results):
+                if piece.name in taken:
+                    first = number * int(_cols(piece).size)
+                    _require_place(tensors[load.view.tensor], first, load)
 
 
 class _NoRangesError(Exception):
@@ -198,19 +219,7 @@ class _Ranges:
         if wanted is None:
             return view
         first, count = wanted
-        bits = self._tensors[view.tensor].type.format.bits
-        start = first * bits // 8
-        if start % BASE_ALIGNMENT:
-            computed = view.tensor.startswith("value.")
-            noun = "a computed tile" if computed else f"`{view.tensor}`"
-            raise ProgramError(
-                "unserved",
-                f"Columns of {noun} that are loaded or stored alone must begin at a "
-                f"multiple of {BASE_ALIGNMENT} bytes, not {start}: pad those before them to a "
-                f"multiple of {BASE_ALIGNMENT * 8 // bits} columns, or have a tensor of their own",
-                node.span,
-                value=str(start),
-            )
+        _require_place(self._tensors[view.tensor], first, node)
         entries = list(view.entries)
         last = max(number for number, each in enumerate(entries) if each.axis is not None)
         entries[last] = type(entries[last])(entries[last].start + first, Axis(count))
@@ -226,6 +235,23 @@ class _Ranges:
             name = f"{base}.{number}" if base else str(number)
         self._names.add(name)
         return name
+
+
+def _require_place(tensor: Tensor, first: int, node: ir.Node) -> None:
+    """Refuse columns of a tensor from a column on which no transfer can begin."""
+    bits = tensor.type.format.bits
+    start = first * bits // 8
+    if start % BASE_ALIGNMENT == 0:
+        return
+    noun = "a computed tile" if tensor.name.startswith("value.") else f"`{tensor.name}`"
+    raise ProgramError(
+        "unserved",
+        f"Columns of {noun} that are loaded or stored alone must begin at a "
+        f"multiple of {BASE_ALIGNMENT} bytes, not {start}: pad those before them to a "
+        f"multiple of {BASE_ALIGNMENT * 8 // bits} columns, or have a tensor of their own",
+        node.span,
+        value=str(start),
+    )
 
 
 def _cols(value: ir.Value) -> Axis:

@@ -17,6 +17,7 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
+from sw.parts.columns import require_split_loads
 from sw.parts.division_search import DivisionSearch, Estimates
 from sw.parts.forms.cast_vectors import vector_casts, with_cast_vectors
 from sw.parts.forms.expand import expanded
@@ -92,6 +93,7 @@ def divide(
         return found if found is not None and estimates.faster(found, whole) else whole
     if refusal.kind in _DIVIDED and divisible(program):
         _require_few_stores(program)
+        require_split_loads(program)
         refusal = _refusal_of_points(program, serves) or refusal
         forms = _forms(program)
         # The units of a softmax have numbers of both axes.

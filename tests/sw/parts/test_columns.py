@@ -13,6 +13,7 @@ from sw.ir.sizes import choose_sizes
 from sw.ir.verify import verify
 from sw.kernels.rope import rope
 from sw.parts.columns import column_ranges
+from sw.parts.division_search import DivisionSearch
 from sw.passes.accumulate import accumulate
 from sw.passes.simplify import simplify
 
@@ -109,3 +110,31 @@ def test_columns_that_begin_between_transfers_are_refused_at_their_line():
     match = r"rope.py:\d+: Columns of `X` .* must begin at a multiple of 16 bytes, not 22"
     with pytest.raises(BadInputError, match=match):
         column_ranges(program)
+
+
+def test_pieces_of_a_load_that_no_transfer_begins_at_are_refused_before_a_division(monkeypatch):
+    """No division helps: that of 16 heads of 12 columns took minutes to be refused."""
+
+    def no_search(*arguments, **more):
+        raise AssertionError("the program must be refused before a search")
+
+    @tw.kernel("Q[M, C], K[S, C] -> Y[M, H]: fp32")
+    def heads(Q, K, Y):
+        count = Y.shape[1]
+        pieces = zip(tw.split_cols(tw.load_tile(Q), count), tw.split_cols(tw.load_tile(K), count))
+        tw.store_tile(Y, tw.join_cols(*(tw.row_max(q @ k.T) for q, k in pieces)))
+
+    monkeypatch.setattr(DivisionSearch, "run", no_search)
+    match = r"Columns of `[QK]` .* must begin at a multiple of 16 bytes, not 24"
+    with pytest.raises(BadInputError, match=match):
+        heads.compile("large", M=64, S=64, C=192, H=16, dtype=bf16)
+
+
+def test_pieces_that_are_not_used_may_begin_anywhere():
+    @tw.kernel("X[M, N] -> Y[M, J]")
+    def first(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            a, _ = tw.split_cols(tw.load_tile(X[i, :]), 2)
+            tw.store_tile(Y[i, :], a * tw.row_max(a))
+
+    first.compile("small", M=10, N=44, J=22, dtype=bf16)
