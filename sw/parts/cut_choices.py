@@ -33,21 +33,30 @@ def is_counted(cut: Cut, reduced: Collection[int]) -> bool:
 
 
 def is_operand(program: Program, cut: Cut) -> bool:
-    """Whether a cut is a cast or a constant of a product, or a cast of int8 that is reduced.
+    """Whether a cut must be in memory though it needs no computation.
 
-    Operands in memory need no computation, and lanes have no statistics of int8.
+    It is a cast or a constant of a product, a cast of int8 that is reduced, for lanes have no
+    statistics of int8, or a joined tile that is taken whole.
     """
-    if isinstance(cut.node, ir.Full):
-        return True
-    if not isinstance(cut.node, ir.Cast):
-        return False
-    (source,) = cut.node.values
-    short = isinstance(source.type, TileType) and source.type.format == int8
-    return any(
-        (isinstance(node, ir.Matmul) or (short and isinstance(node, ir.Reduce)))
-        and cut.value in node.values[:2]
-        for node in walk(program.nodes)
-    )
+    users = [each for each in walk(program.nodes) if cut.value in each.values[:2]]
+    match cut.node:
+        case ir.Full():
+            return True
+        case ir.Join():
+            casts = [each.result for each in users if isinstance(each, ir.Cast)]
+            return any(
+                isinstance(each, ir.Matmul | ir.Reduce | ir.Transpose)
+                and not {cut.value, *casts}.isdisjoint(each.values[:2])
+                for each in walk(program.nodes)
+            )
+        case ir.Cast():
+            (source,) = cut.node.values
+            short = isinstance(source.type, TileType) and source.type.format == int8
+            return any(
+                isinstance(each, ir.Matmul) or (short and isinstance(each, ir.Reduce))
+                for each in users
+            )
+    return False
 
 
 def largest(program: Program, choices: Sequence[Cut]) -> Iterator[Cut]:
