@@ -266,9 +266,15 @@ class RowFrame:
         fitting = (
             each
             for each in range(most, 1, -1)
-            if self.copies % each == 0 and self._has_streams(1, of_tiles=each)
+            if self.copies % each == 0
+            and self._has_streams(1, of_tiles=each)
+            and self._last_row(self.copies // each) < self.region.rows
         )
         return self.copies // next(fitting, 1)
+
+    def _last_row(self, beside: int) -> int:
+        """First row of the last load stream, if each serves so many copies."""
+        return (self.lines * self.copies - beside) * self.group
 
     def _has_streams(self, turns: int, of_tiles: int = 1) -> bool:
         """Whether the AGCUs have load streams of each input for so many turns of every line.
