@@ -82,7 +82,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("kernel", "chip", "shape", "dtype"), CASES)
 def test_results_apart_equal_golden(kernel, chip, shape, dtype, only_apart):
     verify(kernel, chip, shape, dtype)
