@@ -25,6 +25,7 @@ from sw.ir.verify import verify
 from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.part_notes import part_notes
+from sw.parts.columns import MisplacedColumnsError
 from sw.parts.launch_checks import LaunchOrderError, require_launches
 from sw.parts.part import Part
 from sw.passes.compilation import Compilation
@@ -117,6 +118,8 @@ def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
     """
     try:
         return whole, run_passes(KERNEL_PASSES, whole)
+    except MisplacedColumnsError:
+        raise
     except BadInputError as error:
         refused = error
     if refused.kind in ("unserved", "does-not-fit"):

@@ -22,7 +22,7 @@ from sw.ir.values import variable
 from sw.language.program_error import ProgramError
 from sw.parts.order import written_first
 
-__all__ = ["column_ranges", "require_split_loads"]
+__all__ = ["MisplacedColumnsError", "column_ranges", "require_split_loads"]
 
 #: First column and number of columns; None: all of them.
 _Range = tuple[int, int] | None
@@ -42,7 +42,7 @@ def column_ranges(program: Program, *, joins: bool = False) -> Program:
 
     Raises
     ------
-    ProgramError
+    MisplacedColumnsError
         If columns begin in memory where no transfer can.
     """
     divided = any(isinstance(node, ir.Split | ir.Join) for node in walk(program.nodes))
@@ -65,7 +65,7 @@ def require_split_loads(program: Program) -> None:
 
     Raises
     ------
-    ProgramError
+    MisplacedColumnsError
         It names the line of the load.
     """
     every = [*walk(program.nodes)]
@@ -79,6 +79,10 @@ def require_split_loads(program: Program) -> None:
                 if piece.name in taken:
                     first = number * int(_cols(piece).size)
                     _require_place(tensors[load.view.tensor], first, load)
+
+
+class MisplacedColumnsError(ProgramError):
+    """Columns that begin where no transfer can; they do in every form of their program."""
 
 
 class _NoRangesError(Exception):
@@ -244,7 +248,7 @@ def _require_place(tensor: Tensor, first: int, node: ir.Node) -> None:
     if start % BASE_ALIGNMENT == 0:
         return
     noun = "a computed tile" if tensor.name.startswith("value.") else f"`{tensor.name}`"
-    raise ProgramError(
+    raise MisplacedColumnsError(
         "unserved",
         f"Columns of {noun} that are loaded or stored alone must begin at a "
         f"multiple of {BASE_ALIGNMENT} bytes, not {start}: pad those before them to a "

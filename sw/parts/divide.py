@@ -17,7 +17,7 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, walk
 from sw.language.program_error import ProgramError
-from sw.parts.columns import require_split_loads
+from sw.parts.columns import MisplacedColumnsError, require_split_loads
 from sw.parts.division_search import DivisionSearch, Estimates
 from sw.parts.forms.cast_vectors import vector_casts, with_cast_vectors
 from sw.parts.forms.expand import expanded
@@ -104,6 +104,8 @@ def divide(
             if found is not None:
                 return found
             refusal = divider.refusal or refusal
+            if isinstance(refusal, MisplacedColumnsError):
+                break
     raise refusal
 
 

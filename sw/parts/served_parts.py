@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir.program import Program
-from sw.language.program_error import ProgramError
-from sw.parts.columns import column_ranges
+from sw.parts.columns import MisplacedColumnsError, column_ranges
 from sw.parts.part import Division, Part
 from sw.parts.points.peel import peeled_parts
 from sw.parts.slices import slice_of, stores
@@ -38,7 +37,7 @@ class ServedParts:
         self._whole: dict[Part, Program] = {}
         self._fastest: dict[Part, Part] = {}
         #: Why columns that were asked for are not transferred alone.
-        self.misplaced: ProgramError | None = None
+        self.misplaced: MisplacedColumnsError | None = None
         #: Why a piece has a format that its unit does not take, however it is divided.
         self.misformed: BadInputError | None = None
 
@@ -73,7 +72,7 @@ class ServedParts:
     def _ranged(self, program: Program) -> Program:
         try:
             return column_ranges(program)
-        except ProgramError as error:
+        except MisplacedColumnsError as error:
             self.misplaced = self.misplaced or error
             return program
 

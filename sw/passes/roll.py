@@ -20,8 +20,7 @@ from sw.ir.rewrite import rename, unused, used, walk
 from sw.ir.types import Role, Space, TileType, View
 from sw.ir.values import variable
 from sw.ir.verify import VerifyError, verify
-from sw.language.program_error import ProgramError
-from sw.parts.columns import column_ranges
+from sw.parts.columns import MisplacedColumnsError, column_ranges
 from sw.parts.order import written_first
 from sw.parts.sections import is_repeated
 from sw.parts.slices import slice_of, stores
@@ -80,7 +79,7 @@ def _rolled(program: Program, lean: Program) -> Program | None:
     """A program with loops for what a simplified form of it stores; None if it has none."""
     try:
         lean = _simplified(column_ranges(lean, joins=True))
-    except ProgramError:
+    except MisplacedColumnsError:
         return None
     # Of a tile that is joined, element math alone is computed whole.
     elements = not any(isinstance(each, ir.Join) for each in walk(program.nodes))

@@ -16,6 +16,7 @@ from sw.parts.columns import column_ranges
 from sw.parts.division_search import DivisionSearch
 from sw.passes.accumulate import accumulate
 from sw.passes.simplify import simplify
+from tests.sw.passes.test_roll import layer
 
 
 @tw.kernel("X[M, N], g[N] -> Y[M, N]")
@@ -128,6 +129,22 @@ def test_pieces_of_a_load_that_no_transfer_begins_at_are_refused_before_a_divisi
     match = r"Columns of `[QK]` .* must begin at a multiple of 16 bytes, not 24"
     with pytest.raises(BadInputError, match=match):
         heads.compile("large", M=64, S=64, C=192, H=16, dtype=bf16)
+
+
+def test_misplaced_pieces_of_a_computed_tile_are_refused_after_one_search(monkeypatch):
+    """Neither another form of the kernel nor its stores without a loop help."""
+    runs = []
+    search = DivisionSearch.run
+
+    def counted(self, program):
+        found = search(self, program)
+        runs.append(found is None)
+        return found
+
+    monkeypatch.setattr(DivisionSearch, "run", counted)
+    with pytest.raises(BadInputError, match=r"Columns of a computed tile .* not 24"):
+        layer.compile("small", M=20, C=48, heads=4, dtype=bf16)
+    assert runs.count(True) == 1
 
 
 def test_pieces_that_are_not_used_may_begin_anywhere():
