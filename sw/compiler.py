@@ -119,7 +119,7 @@ def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
     try:
         return whole, run_passes(KERNEL_PASSES, whole)
     except MisplacedColumnsError:
-        raise
+        raise  # other forms have the same columns
     except BadInputError as error:
         refused = error
     if refused.kind in ("unserved", "does-not-fit"):

@@ -72,7 +72,7 @@ class _Choice:
         return self.streamed in _ONCE or (self.streamed is Streamed.ROWS and single)
 
     def alike(self, lines: int) -> object:
-        """What a choice of more lines than there are blocks has in common with one of fewer."""
+        """Key of the choice with so many lines; choices of equal keys are one."""
         grid = dataclasses.replace(self.grid, lines=lines)
         return id(self.reading), self.streamed, self.results, grid
 

@@ -350,7 +350,7 @@ class RowFrame:
         return self.in_pieces and self.columns(value) == self.region.columns
 
     def in_slots(self, value: str) -> bool:
-        """Whether a row of an input lies in several slots, loaded once."""
+        """Whether each row of an input fills several slots and is loaded once."""
         return self.row_slots > 1 and self.columns(value) == self.region.columns
 
     def statistic_vectors(self, form: Format) -> int:

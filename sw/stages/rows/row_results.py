@@ -58,7 +58,7 @@ class _Layout:
 
 
 class RowResults:
-    """What one lane program sends to memory.
+    """Buffers and stores of the results of one lane program.
 
     Parameters
     ----------
