@@ -215,8 +215,9 @@ class Interpreter:
                 return (_convert(self.operand(node.operands[0]), node.format),)
             case ir.Transpose():
                 return (self.operand(node.operands[0]).T.copy(),)
-            case ir.Split():
-                return tuple(np.split(self.operand(node.operands[0]), node.parts, axis=1))
+            case ir.Columns():
+                first = node.first.evaluate(self.index)
+                return (self.operand(node.operands[0])[:, first : first + node.count],)
             case ir.Join():
                 return (np.concatenate([self.operand(each) for each in node.operands], axis=1),)
             case ir.Gather() | ir.Take():

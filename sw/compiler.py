@@ -26,6 +26,7 @@ from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.part_notes import part_notes
 from sw.parts.columns import MisplacedColumnsError
+from sw.parts.forms.turned_columns import with_turned_columns
 from sw.parts.launch_checks import LaunchOrderError, require_launches
 from sw.parts.part import Part
 from sw.passes.compilation import Compilation
@@ -113,28 +114,36 @@ def compile_kernel(
 def _divided(whole: Compilation) -> tuple[Compilation, dict[str, str]]:
     """A kernel in parts, and the texts of the passes.
 
-    A softmax over blocks that the units made for it do not compute keeps its printed form, and
-    stores that compute the same are no loop where that is refused.
+    Where that is refused, columns that begin where no transfer can are rows of transposed tensors,
+    a softmax over blocks that the units made for it do not compute keeps its printed form, and
+    stores that compute the same are no loop.
     """
     try:
         return whole, run_passes(KERNEL_PASSES, whole)
-    except MisplacedColumnsError:
-        raise  # other forms have the same columns
     except BadInputError as error:
         refused = error
     if refused.kind in ("unserved", "does-not-fit"):
-        for other in _other_forms(whole, refused.message):
+        for other in _other_forms(whole, refused):
             with contextlib.suppress(BadInputError):
                 return other, run_passes(KERNEL_PASSES, other)
     raise refused
 
 
-def _other_forms(whole: Compilation, refused: str) -> Iterator[Compilation]:
-    """The kernel as its program prints it, where passes have changed that."""
+def _other_forms(whole: Compilation, refused: BadInputError) -> Iterator[Compilation]:
+    """The kernel with other columns, then as its program prints it where passes have changed that.
+
+    Its columns are the same in the latter.
+    """
     summed = getattr(whole, "summed", None)
-    if summed is not None and has_powers(summed):
-        yield dataclasses.replace(whole, printed=refused)
-    if summed is not None and "roll" in summed.passes:
+    if summed is None:
+        return
+    if with_turned_columns(summed) is not summed:
+        yield from (dataclasses.replace(whole, turns=True, rolls=each) for each in (True, False))
+    if isinstance(refused, MisplacedColumnsError):
+        return
+    if has_powers(summed):
+        yield dataclasses.replace(whole, printed=refused.message)
+    if "roll" in summed.passes:
         yield dataclasses.replace(whole, rolls=False)
 
 

@@ -127,10 +127,10 @@ class _Analysis(Interpreter):
             case ir.Transpose():
                 x = self.operand(node.operands[0])
                 return (Estimate(x.exact.T, x.error.T),)
-            case ir.Split():
+            case ir.Columns():
+                first = node.first.evaluate(self.index)
                 x = self.operand(node.operands[0])
-                parts = [np.split(each, node.parts, axis=1) for each in x]
-                return tuple(Estimate(*each) for each in zip(*parts, strict=True))
+                return (Estimate(*(each[:, first : first + node.count] for each in x)),)
             case ir.Join():
                 tiles = [self.operand(each) for each in node.operands]
                 return (Estimate(*(np.concatenate(each, axis=1) for each in zip(*tiles))),)

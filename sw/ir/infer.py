@@ -20,6 +20,7 @@ from sw.ir.format_rules import (
     common,
     convertible,
     fp32,
+    int8,
     int32,
     narrow,
     pred,
@@ -252,12 +253,15 @@ def _columns(tile: TileType, noun: str) -> int:
     return tile.cols.size
 
 
-def _split(node: ir.Split) -> tuple[Type, ...]:
+def _some_columns(node: ir.Columns) -> TileType:
     (tile,) = _expect(node, 1)
-    count = _columns(tile, "Split")
-    if node.parts < 1 or count % node.parts:
-        raise RuleError("shape", f"Split takes {node.parts} equal parts of {count} columns")
-    return (TileType(tile.rows, Axis(count // node.parts), tile.format),) * node.parts
+    width = _columns(tile, "A slice")
+    last = node.first + (node.count - 1)
+    known = () if last.terms else (node.first.constant, last.constant)
+    if node.count < 1 or any(not 0 <= each < width for each in known):
+        found = f"{node.first} to {last}"
+        raise RuleError("shape", f"A slice takes columns from 0 to {width - 1}, not {found}")
+    return TileType(tile.rows, Axis(node.count), tile.format)
 
 
 def _join(node: ir.Join) -> TileType:
@@ -265,9 +269,11 @@ def _join(node: ir.Join) -> TileType:
     if any((tile.rows, tile.format) != (tiles[0].rows, tiles[0].format) for tile in tiles):
         shapes = " and ".join(str(tile) for tile in tiles)
         hint = ""
-        if len({tile.format for tile in tiles}) > 1:
-            narrow = min((tile.format for tile in tiles), key=lambda each: each.bits)
-            hint = f": write `.to(tw.{narrow.name})`"
+        formats = sorted({tile.format for tile in tiles}, key=lambda each: each.bits)
+        if len(formats) > 1:
+            # A number of full or zeros is an int8 beside floats, and rounds nothing as one of them.
+            whole = formats[0] == int8 != formats[-1]
+            hint = f": write `.to(tw.{formats[-whole].name})`"
         rule = "Join takes tiles with the same rows and format"
         raise RuleError("shape", f"{rule}, not {shapes}{hint}")
     total = sum(_columns(tile, "Join") for tile in tiles)
@@ -333,8 +339,8 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
             return (TileType(node.rows, node.cols, int32),)
         case ir.Cast():
             return (_cast(node, strict),)
-        case ir.Split():
-            return _split(node)
+        case ir.Columns():
+            return (_some_columns(node),)
         case ir.Join():
             return (_join(node),)
         case ir.Take():

@@ -22,6 +22,7 @@ from sw.ir.values import Constant, Operand, Value
 __all__ = [
     "Buffer",
     "Cast",
+    "Columns",
     "Constant",
     "Full",
     "Gather",
@@ -39,7 +40,6 @@ __all__ = [
     "Reduce",
     "Rescale",
     "Scatter",
-    "Split",
     "Store",
     "Take",
     "Transpose",
@@ -284,10 +284,11 @@ class Cast(Node):
 
 
 @dataclass(frozen=True)
-class Split(Node):
-    """Split of a tile by columns into ``parts`` tiles of equal size."""
+class Columns(Node):
+    """Some columns of a tile, side by side: ``count`` of them from ``first`` on."""
 
-    parts: int
+    first: Affine
+    count: int
 
 
 @dataclass(frozen=True)

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import numpy as np
-
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
-from sw.language.tile_value import MakesTile, Tile, emit
+from sw.language.tile_value import MakesTile, Tile, as_affine, emit, whole
 from sw.language.trace import Recorder, refusal
 
-__all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber", "as_affine", "whole"]
-
-
-def whole(value: object) -> int | None:
-    """Return an integer as int; None for anything else, booleans included."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
-    return None
-
-
-def as_affine(value: object) -> Affine | None:
-    """Return an integer or an index expression as an affine form, anything else as None."""
-    if isinstance(value, IndexNumber):
-        return value.form
-    number = whole(value)
-    return None if number is None else Affine((), number)
+__all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber"]
 
 
 class _OnChip(MakesTile):
@@ -84,6 +67,11 @@ class IndexNumber(_OnChip):
     def __init__(self, recorder: Recorder, form: Affine) -> None:
         self.recorder = recorder
         self.form = form
+
+    @property
+    def affine(self) -> Affine:
+        """The affine form."""
+        return self.form
 
     def as_tile(self) -> Tile:
         """Record a tile of one element with this number."""

@@ -19,12 +19,12 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Dim, Role, Space, Span, Tensor, TensorType, TileType
 from sw.language.bind import Bound, bind_arrays
 from sw.language.float64_reference import Reference
-from sw.language.index import whole
 from sw.language.program_error import ProgramError, caller_span, near_misses
 from sw.language.recording_to_ir import make_program
 from sw.language.schedule import Schedule
 from sw.language.signature import Argument, Signature, parse_signature
 from sw.language.tensor import TensorView
+from sw.language.tile_value import whole
 from sw.language.trace import Recorder
 from sw.results import KernelProgram, RunResult
 from sw.tuned import Tuning

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from sw.ir.affine import Axis, Bound
-from sw.language.index import BlockIndex, PointIndex, StopNumber, as_affine, whole
+from sw.language.index import BlockIndex, PointIndex, StopNumber
 from sw.language.program_error import ProgramError, caller, caller_span
 from sw.language.state import is_for_statement
+from sw.language.tile_value import as_affine, whole
 from sw.language.trace import OpenLoop, Recorder, current, refusal
 
 __all__ = ["each", "metapipe", "repeat"]

@@ -14,8 +14,8 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Span
 from sw.ir.values import variable
-from sw.language.index import whole
 from sw.language.program_error import ProgramError, caller_span, near_misses
+from sw.language.tile_value import whole
 
 __all__ = ["Schedule", "check_schedule", "schedule_names"]
 

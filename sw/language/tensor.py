@@ -10,9 +10,9 @@ from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.format_rules import Format, format_of
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, View
 from sw.language.idioms import NotAnArray, operator
-from sw.language.index import BlockIndex, StopNumber, as_affine, whole
+from sw.language.index import BlockIndex, StopNumber
 from sw.language.program_error import caller
-from sw.language.tile_value import Tile
+from sw.language.tile_value import Tile, as_affine, whole
 from sw.language.trace import Recorder, current, refusal
 
 __all__ = ["DimSize", "TensorView", "local"]

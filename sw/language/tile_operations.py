@@ -10,10 +10,10 @@ from sw.ir.affine import Axis
 from sw.ir.format_rules import FORMATS, Format, format_of
 from sw.ir.types import Role
 from sw.language.idioms import taking
-from sw.language.index import BlockIndex, whole
+from sw.language.index import BlockIndex
 from sw.language.program_error import unserved
 from sw.language.tensor import TensorView
-from sw.language.tile_value import Tile, emit, tile_argument, wrap
+from sw.language.tile_value import Tile, emit, tile_argument, whole
 from sw.language.trace import current, refusal
 
 __all__ = [
@@ -361,17 +361,19 @@ def col_sum(tile: Tile) -> Tile:
 
 @taking
 def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
-    """Split a tile by columns into parts of equal size, which are views."""
+    """Split a tile by columns into parts of equal size, as by slices ``tile[:, a:b]``."""
     tile = tile_argument("split_cols", tile)
-    count = whole(parts)
+    count, width = whole(parts), tile.cols
     if count is None or count < 1:
         raise refusal(
             "shape",
             f"`split_cols` takes a number of parts of 1 or more, not {parts!r}",
         )
-    recorder = current("split_cols")
-    made = recorder.record(ir.Split, tile.value, parts=count)
-    return tuple(wrap(recorder, each) for each in made)
+    if not isinstance(width, int) or width % count:
+        noun = f"{width} columns" if isinstance(width, int) else "a block"
+        raise refusal("shape", f"`split_cols` takes columns in {count} equal parts, not {noun}")
+    each = width // count
+    return tuple(tile[:, first : first + each] for first in range(0, width, each))
 
 
 @taking

@@ -8,21 +8,51 @@ import numpy as np
 
 from hw.arch.errors import BadInputError, shown
 from sw.ir import nodes as ir
-from sw.ir.affine import Axis
+from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format, format_of
 from sw.ir.types import TileType
 from sw.language.idioms import NotAnArray
 from sw.language.trace import Recorder, current, refusal
 
-__all__ = ["MakesTile", "Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]
+__all__ = [
+    "MakesTile",
+    "Tile",
+    "TileLike",
+    "as_affine",
+    "as_operand",
+    "emit",
+    "tile_argument",
+    "whole",
+    "wrap",
+]
+
+
+def whole(value: object) -> int | None:
+    """Return an integer as int; None for anything else, booleans included."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    return None
 
 
 class MakesTile:
     """Base class of numbers that are converted to tiles where needed."""
 
+    @property
+    def affine(self) -> Affine | None:
+        """The number as an affine form of loop indices, or None."""
+        return None
+
     def as_tile(self) -> Tile:
         """Record the tile."""
         raise NotImplementedError
+
+
+def as_affine(value: object) -> Affine | None:
+    """Return an integer or an index expression as an affine form, anything else as None."""
+    if isinstance(value, MakesTile):
+        return value.affine
+    number = whole(value)
+    return None if number is None else Affine((), number)
 
 
 class Tile(NotAnArray):
@@ -168,11 +198,42 @@ class Tile(NotAnArray):
     def _refuse_items(self) -> NoReturn:
         raise refusal(
             "operation",
-            "A tile has no items: index the tensor before `tw.load_tile`, or use `tw.split_cols`",
+            "A tile has no items: `x[:, a:b]` are columns of it, and rows are those of the tensor "
+            "before `tw.load_tile`",
         )
 
-    def __getitem__(self, key: object) -> NoReturn:
+    def __getitem__(self, key: object) -> Tile:
+        """Some columns, ``x[:, a:b]``, a fixed number; negative numbers count from the end."""
+        match key:
+            case (slice(start=None, stop=None, step=None), slice(step=None) as wanted):
+                first, count = self._selected(wanted)
+                return emit(ir.Columns, self, first=first, count=count)
         self._refuse_items()
+
+    def _selected(self, wanted: slice) -> tuple[Affine, int]:
+        """First column of a slice, and the number of them."""
+        width = self.cols
+        if not isinstance(width, int):
+            raise refusal("shape", "A slice takes a fixed number of columns, not a block")
+        ends = []
+        for each, default in ((wanted.start, 0), (wanted.stop, width)):
+            end = as_affine(default if each is None else each)
+            if end is None:
+                raise refusal(
+                    "shape", f"Columns of a tile are from one number to another, not at {each!r}"
+                )
+            ends.append(end + width if not end.terms and end.constant < 0 else end)
+        first, count = ends[0], ends[1] - ends[0]
+        reach = first.bounds(self.recorder.ranges)
+        if count.terms or count.constant < 1 or reach is None:
+            raise refusal(
+                "shape",
+                f"A slice takes a fixed number of columns, 1 or more, not {ends[0]} to {ends[1]}",
+            )
+        low, high = reach[0], reach[1] + count.constant
+        if low < 0 or high > width:
+            raise refusal("shape", f"A tile of {width} columns has none from {low} to {high - 1}")
+        return first, count.constant
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         self._refuse_items()

@@ -17,7 +17,7 @@ from sw.ir.affine import Axis
 from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import used, walk
-from sw.ir.types import Role, Tensor, TileType, View
+from sw.ir.types import Entry, Role, Tensor, TileType, View
 from sw.ir.values import variable
 from sw.language.program_error import ProgramError
 from sw.parts.order import written_first
@@ -45,7 +45,7 @@ def column_ranges(program: Program, *, joins: bool = False) -> Program:
     MisplacedColumnsError
         If columns begin in memory where no transfer can.
     """
-    divided = any(isinstance(node, ir.Split | ir.Join) for node in walk(program.nodes))
+    divided = any(isinstance(node, ir.Columns | ir.Join) for node in walk(program.nodes))
     loaded, stored = (
         {node.view.tensor for node in walk(program.nodes) if isinstance(node, kind)}
         for kind in (ir.Load, ir.Store)
@@ -73,12 +73,10 @@ def require_split_loads(program: Program) -> None:
     makers = {each.name: node for node in every for each in node.results}
     taken = {each.name for node in every for each in used(node)}
     for node in every:
-        load = makers.get(node.values[0].name) if isinstance(node, ir.Split) else None
-        if isinstance(load, ir.Load):
-            for number, piece in enumerate(node.results):
-                if piece.name in taken:
-                    first = number * int(_cols(piece).size)
-                    _require_place(tensors[load.view.tensor], first, load)
+        if isinstance(node, ir.Columns) and node.result.name in taken:
+            load = makers.get(node.values[0].name)
+            if isinstance(load, ir.Load):
+                _require_place(tensors[load.view.tensor], node.first.constant, load)
 
 
 class MisplacedColumnsError(ProgramError):
@@ -138,8 +136,8 @@ class _Ranges:
         match node:
             case ir.Load() | ir.Full() | ir.Iota():
                 return set()
-            case ir.Split():
-                first = node.results.index(value) * _columns(value)
+            case ir.Columns():
+                first = _first(node)
                 cuts = (each - first for each in self._cuts(node.values[0]))
                 return {each for each in cuts if 0 < each < _columns(value)}
             case ir.Join():
@@ -171,12 +169,13 @@ class _Ranges:
 
     def _computed(self, value: ir.Value, wanted: _Range, made: list[ir.Node]) -> ir.Value:
         node = self._makers[value.name]
-        if isinstance(node, ir.Split):
-            number, columns = node.results.index(value), _columns(value)
-            first, count = wanted or (0, columns)
-            return self._part(node.values[0], (number * columns + first, count), made)
+        if isinstance(node, ir.Columns):
+            first, count = wanted or (0, node.count)
+            return self._part(node.values[0], (_first(node) + first, count), made)
         if isinstance(node, ir.Join) and (wanted or not self._joins_stay):
             return self._joined(node, wanted or (0, _columns(value)), made)
+        if isinstance(node, ir.Transpose) and wanted is not None:
+            return self._turned(node, wanted, made)
         changes: dict[str, Any] = {}
         if wanted is not None:
             changes = self._changes(node, wanted)
@@ -190,6 +189,25 @@ class _Ranges:
         (type_,) = infer(changed, self._tensors)
         result = ir.Value(self._name(value.name), type_)
         made.append(changed.replace(results=(result,)))
+        return result
+
+    def _turned(self, node: ir.Transpose, wanted: tuple[int, int], made: list[ir.Node]) -> ir.Value:
+        """Columns of a transposed tile: rows of the tensor that it is loaded from."""
+        load = self._makers[node.values[0].name]
+        if not isinstance(load, ir.Load) or len(load.view.axes) < 2:
+            raise _NoRangesError
+        first, count = wanted
+        entries = list(load.view.entries)
+        rows = next(number for number, each in enumerate(entries) if each.axis is not None)
+        entries[rows] = Entry(entries[rows].start + first, Axis(count))
+        view = View(load.view.tensor, tuple(entries))
+        assert isinstance(load.result.type, TileType)
+        turned = dataclasses.replace(load.result.type, rows=Axis(count))
+        read = ir.Value(self._name(load.result.name), turned)
+        made.append(load.replace(results=(read,), view=view))
+        kind = TileType(turned.cols, turned.rows, turned.format)
+        result = ir.Value(self._name(node.result.name), kind)
+        made.append(node.replace(operands=(read,), results=(result,)))
         return result
 
     def _joined(self, node: ir.Join, wanted: tuple[int, int], made: list[ir.Node]) -> ir.Value:
@@ -226,7 +244,7 @@ class _Ranges:
         _require_place(self._tensors[view.tensor], first, node)
         entries = list(view.entries)
         last = max(number for number, each in enumerate(entries) if each.axis is not None)
-        entries[last] = type(entries[last])(entries[last].start + first, Axis(count))
+        entries[last] = Entry(entries[last].start + first, Axis(count))
         return View(view.tensor, tuple(entries))
 
     def _name(self, name: str) -> str:
@@ -256,6 +274,13 @@ def _require_place(tensor: Tensor, first: int, node: ir.Node) -> None:
         node.span,
         value=str(start),
     )
+
+
+def _first(node: ir.Columns) -> int:
+    """The first of the columns, if it is the same in all iterations."""
+    if node.first.terms:
+        raise _NoRangesError
+    return node.first.constant
 
 
 def _cols(value: ir.Value) -> Axis:

@@ -35,8 +35,9 @@ def is_counted(cut: Cut, reduced: Collection[int]) -> bool:
 def is_operand(program: Program, cut: Cut) -> bool:
     """Whether a cut must be in memory though it needs no computation.
 
-    It is a cast or a constant of a product, a cast of int8 that is reduced, for lanes have no
-    statistics of int8, or a joined tile that is taken whole.
+    It is a cast or a constant of a product, a cast that is transposed, or columns of it, a cast of
+    int8 that is reduced, for lanes have no statistics of int8, or a joined tile that is taken
+    whole.
     """
     users = [each for each in walk(program.nodes) if cut.value in each.values[:2]]
     match cut.node:
@@ -49,11 +50,14 @@ def is_operand(program: Program, cut: Cut) -> bool:
                 and not {cut.value, *casts}.isdisjoint(each.values[:2])
                 for each in walk(program.nodes)
             )
+        case ir.Columns():
+            return any(isinstance(each, ir.Transpose) for each in users)
         case ir.Cast():
             (source,) = cut.node.values
             short = isinstance(source.type, TileType) and source.type.format == int8
             return any(
-                isinstance(each, ir.Matmul) or (short and isinstance(each, ir.Reduce))
+                isinstance(each, ir.Matmul | ir.Transpose)
+                or (short and isinstance(each, ir.Reduce))
                 for each in users
             )
     return False

@@ -14,10 +14,11 @@ from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.parts.part import Division, Part, PartLaunch, in_order
+from sw.parts.columns import MisplacedColumnsError
+from sw.parts.part import Argument, Division, Part, PartLaunch, in_order
 from sw.prove.memory_order import memory_faults
 
-__all__ = ["LaunchOrderError", "line_of", "require_launches", "require_order"]
+__all__ = ["LaunchOrderError", "line_of", "require_launches", "require_order", "require_places"]
 
 #: Distance of arrays where their order in memory is checked: wherever they lie, none meet.
 _PAGE = 4096
@@ -33,6 +34,34 @@ def line_of(program: Program) -> str:
     """File and line of a part's first operation."""
     span = next((node.span for node in walk(program.nodes) if node.span), None)
     return f"{PurePath(span.file).name}:{span.line}" if span else program.name
+
+
+def require_places(division: Division) -> None:
+    """Refuse launches whose arrays begin where no transfer can.
+
+    Raises
+    ------
+    MisplacedColumnsError
+        At the first one.
+    """
+    for part in division.parts:
+        for launch in part.launches:
+            for argument in launch.arguments:
+                for fault in _misplaced(launch, argument):
+                    span = next((each.span for each in walk(part.program.nodes) if each.span), None)
+                    raise MisplacedColumnsError("unserved", fault, span)
+
+
+def _misplaced(launch: PartLaunch, argument: Argument) -> Iterator[str]:
+    """Why an array does not begin where a transfer can in each iteration."""
+    steps = (argument.offset, argument.stride if launch.repeat > 1 else 0)
+    for noun, value in zip(("Offset", "Stride"), steps, strict=True):
+        if value % BASE_ALIGNMENT:
+            yield (
+                f"{noun} of {argument.array} must be a multiple of {BASE_ALIGNMENT} bytes, "
+                f"not {value}: a loop over rows has one, over columns that of the transposed "
+                "tensor"
+            )
 
 
 def require_launches(division: Division, arrays: Sequence[ArraySpec]) -> None:
@@ -94,14 +123,7 @@ def _faults(
             yield f"Array {array.name} must be {spec.format.name}, not {array.format.name}"
         if not spec.output and argument.array not in written:
             yield f"Array {array.name} must be written before it is read"
-        steps = (argument.offset, argument.stride if launch.repeat > 1 else 0)
-        for noun, value in zip(("Offset", "Stride"), steps, strict=True):
-            if value % BASE_ALIGNMENT:
-                yield (
-                    f"{noun} of {array.name} must be a multiple of {BASE_ALIGNMENT} bytes, "
-                    f"not {value}: a loop over rows has one, over columns that of the transposed "
-                    "tensor"
-                )
+        yield from _misplaced(launch, argument)
         ends = (argument.offset, argument.offset + argument.stride * (launch.repeat - 1))
         reach = max(ends) + spec.reach
         if min(ends) < 0 or reach > array.bytes:

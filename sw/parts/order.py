@@ -111,7 +111,7 @@ def _moved(program: Program, name: str) -> Iterator[ir.Store]:
             read |= results
         elif taken & moved:
             moved |= results
-        elif isinstance(node, ir.Matmul | ir.Transpose | ir.Split | ir.Join) and operands & read:
+        elif isinstance(node, ir.Matmul | ir.Transpose | ir.Columns | ir.Join) and operands & read:
             moved |= results
         elif taken & read:
             read |= results

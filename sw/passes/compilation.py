@@ -39,6 +39,8 @@ class Compilation:
         Why a softmax over blocks keeps its printed form; empty if none has to.
     rolls : bool
         Whether stores that compute the same may become a loop.
+    turns : bool
+        Whether columns that begin where no transfer can are rows of transposed tensors.
 
     Members
     -------
@@ -73,6 +75,7 @@ class Compilation:
     chains: bool = True
     printed: str = ""
     rolls: bool = True
+    turns: bool = False
     program: Program = later()
     summed: Program = later()
     lean: Program = later()

@@ -10,11 +10,14 @@ from sw.array_spec import ArraySpec
 from sw.ir.program import Program
 from sw.ir.text import print_program
 from sw.ir.types import Space
+from sw.ir.verify import verify
 from sw.language.program_error import ProgramError
 from sw.language.schedule import check_schedule
 from sw.parts.carried_loops import without_carried_loops
 from sw.parts.divide import divide
 from sw.parts.division_search import Estimates
+from sw.parts.forms.turned_columns import with_turned_columns
+from sw.parts.launch_checks import require_places
 from sw.parts.loaded_numbers import with_loaded_numbers
 from sw.parts.loop_fusion import fused
 from sw.parts.part import Argument, Division, Part
@@ -43,6 +46,12 @@ def _check(c: Compilation) -> None:
 
 def _accumulate(c: Compilation) -> None:
     c.summed = accumulate(c.program)
+
+
+def _turn(c: Compilation) -> None:
+    if c.turns:
+        found = with_turned_columns(c.summed)
+        c.summed = verify(found.after("turn", found.nodes))
 
 
 def _roll(c: Compilation) -> None:
@@ -95,6 +104,7 @@ def _divide(c: Compilation) -> None:
         c.division = divide(c.lean, serves, c.held, Estimates(faster, again, few), c.steps)
     except BadInputError as error:
         raise (_of_held(error, c.summed) if c.held else error) from error
+    require_places(c.division)
     if len(c.division.parts) > 1 and not c.unfused and not is_exact(c.all_options):
         missed = dict.fromkeys(each.message for each in missed_row_softmaxes(c.lean))
         c.unfused = tuple(f"a softmax of rows is not fused: {each}" for each in missed)
@@ -189,6 +199,14 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
         "fuse a product and its addend into one node, which fixes the order of sums",
         _accumulate,
         needs=("program",),
+        leaves=("summed",),
+        text=program_text("summed"),
+    ),
+    Pass(
+        "turn",
+        "make columns that begin where no transfer can rows of transposed tensors, where asked",
+        _turn,
+        needs=("summed",),
         leaves=("summed",),
         text=program_text("summed"),
     ),

@@ -43,8 +43,8 @@ def with_piece_tensors(program: Program, left_out: Collection[str]) -> Program:
 
 def _is_split(program: Program, cut: Cut) -> bool:
     """Whether a value that is no piece itself is split."""
-    splits = (each for each in walk(program.nodes) if isinstance(each, ir.Split))
-    return not isinstance(cut.node, ir.Split) and any(cut.value in each.values for each in splits)
+    splits = (each for each in walk(program.nodes) if isinstance(each, ir.Columns))
+    return not isinstance(cut.node, ir.Columns) and any(cut.value in each.values for each in splits)
 
 
 def _is_joined(program: Program, cut: Cut) -> bool:

@@ -60,7 +60,7 @@ def roll(program: Program) -> Program:
     if (rolled := _rolled(program, lean)) is not None:
         return rolled
     left_out: set[str] = set()
-    while kinds & {ir.Split, ir.Join}:
+    while kinds & {ir.Columns, ir.Join}:
         whole = with_piece_tensors(lean, left_out)
         if whole is lean or (rolled := _rolled(program, whole)) is None:
             break

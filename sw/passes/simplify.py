@@ -20,7 +20,7 @@ __all__ = ["live", "simplified", "simplify"]
 
 _PURE = {
     *(ir.Load, ir.Gather, ir.Matmul, ir.Map, ir.Reduce, ir.Full, ir.Iota, ir.Cast),
-    *(ir.Split, ir.Join, ir.Take, ir.Transpose, ir.Mask, ir.Buffer, ir.Powers, ir.Rescale),
+    *(ir.Columns, ir.Join, ir.Take, ir.Transpose, ir.Mask, ir.Buffer, ir.Powers, ir.Rescale),
 }
 
 

@@ -154,7 +154,7 @@ class _Finder:
                     self._loads.append(node)
                 case ir.Store():
                     self._stores.append(node)
-                case ir.Gather() | ir.Scatter() | ir.Take() | ir.Split() | ir.Join():
+                case ir.Gather() | ir.Scatter() | ir.Take() | ir.Columns() | ir.Join():
                     name = node.kind
                     raise refused(node, f"`{name}` is not supported by hardware yet")
                 case _:

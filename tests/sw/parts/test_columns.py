@@ -58,7 +58,7 @@ def test_the_bytes_stay(kernel, seed):
     program = summed(kernel)
     ranges = simplify(column_ranges(program))
     verify(ranges)
-    assert not any(isinstance(node, ir.Split | ir.Join) for node in walk(ranges.nodes))
+    assert not any(isinstance(node, ir.Columns | ir.Join) for node in walk(ranges.nodes))
     draw = np.random.default_rng(seed)
     inputs = [each for each in program.tensors if each.type.role.value == "in"]
     arrays = {each.name: draw.normal(size=each.type.shape).astype(bf16.dtype) for each in inputs}

@@ -55,7 +55,7 @@ def limited(draw):
         columns = (each.shape[-1] for each in arrays if each.output)
         refused = (
             len(dots) > 1
-            or any(isinstance(each, ir.Split | ir.Join) for each in nodes)
+            or any(isinstance(each, ir.Columns | ir.Join) for each in nodes)
             or len(maths) > (products if dots else most)
             or any(loop.mode != "metapipe" for loop in loops)
             or any(len(each.shape) > 2 for each in arrays)
