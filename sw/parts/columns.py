@@ -117,6 +117,11 @@ class _Ranges:
         """The pieces of a stored tile, each behind what it needs."""
         (value,) = node.operands
         assert isinstance(value, ir.Value)
+        turning = self._makers.get(value.name)
+        if isinstance(turning, ir.Transpose) and self._cuts(turning.values[0]):
+            (value,) = turning.values
+        else:
+            turning = None
         ends = sorted(self._cuts(value))
         ranges: list[_Range] = [None]
         if ends:
@@ -126,8 +131,11 @@ class _Ranges:
         for each in ranges:
             made: list[ir.Node] = []
             part = self._part(value, each, made)
+            view = self._view(node, each, is_turned=turning is not None)
+            if turning is not None:
+                part = self._made(turning.replace(operands=(part,), results=()), value.name, made)
             yield from made
-            yield node.replace(operands=(part,), view=self._view(node, each))
+            yield node.replace(operands=(part,), view=view)
 
     def _cuts(self, value: ir.Value) -> set[int]:
         """Columns of a tile at which another piece begins."""
@@ -186,29 +194,23 @@ class _Ranges:
                 each = self._part(each, None if whole else wanted, made)
             operands.append(each)
         changed = node.replace(operands=tuple(operands), results=(), **changes)
-        (type_,) = infer(changed, self._tensors)
-        result = ir.Value(self._name(value.name), type_)
-        made.append(changed.replace(results=(result,)))
+        return self._made(changed, value.name, made)
+
+    def _made(self, node: ir.Node, name: str, made: list[ir.Node]) -> ir.Value:
+        """The result, named so or similarly, of a node without one that is added to a list."""
+        (type_,) = infer(node, self._tensors)
+        result = ir.Value(self._name(name), type_)
+        made.append(node.replace(results=(result,)))
         return result
 
     def _turned(self, node: ir.Transpose, wanted: tuple[int, int], made: list[ir.Node]) -> ir.Value:
         """Columns of a transposed tile: rows of the tensor that it is loaded from."""
         load = self._makers[node.values[0].name]
-        if not isinstance(load, ir.Load) or len(load.view.axes) < 2:
+        if not isinstance(load, ir.Load):
             raise _NoRangesError
-        first, count = wanted
-        entries = list(load.view.entries)
-        rows = next(number for number, each in enumerate(entries) if each.axis is not None)
-        entries[rows] = Entry(entries[rows].start + first, Axis(count))
-        view = View(load.view.tensor, tuple(entries))
-        assert isinstance(load.result.type, TileType)
-        turned = dataclasses.replace(load.result.type, rows=Axis(count))
-        read = ir.Value(self._name(load.result.name), turned)
-        made.append(load.replace(results=(read,), view=view))
-        kind = TileType(turned.cols, turned.rows, turned.format)
-        result = ir.Value(self._name(node.result.name), kind)
-        made.append(node.replace(operands=(read,), results=(result,)))
-        return result
+        view = self._view(load, wanted, is_turned=True)
+        read = self._made(load.replace(results=(), view=view), load.result.name, made)
+        return self._made(node.replace(operands=(read,), results=()), node.result.name, made)
 
     def _joined(self, node: ir.Join, wanted: tuple[int, int], made: list[ir.Node]) -> ir.Value:
         """Columns of a joined tile that all lie in one of the tiles joined."""
@@ -235,16 +237,20 @@ class _Ranges:
                 return {}
         raise _NoRangesError
 
-    def _view(self, node: ir.Load | ir.Store, wanted: _Range) -> View:
-        """Some columns of a view."""
+    def _view(self, node: ir.Load | ir.Store, wanted: _Range, *, is_turned: bool = False) -> View:
+        """Some columns of a view, or some of its rows, which are those of the transpose."""
         view = node.view
         if wanted is None:
             return view
         first, count = wanted
-        _require_place(self._tensors[view.tensor], first, node)
+        if not is_turned:
+            _require_place(self._tensors[view.tensor], first, node)
         entries = list(view.entries)
-        last = max(number for number, each in enumerate(entries) if each.axis is not None)
-        entries[last] = Entry(entries[last].start + first, Axis(count))
+        kept = [number for number, each in enumerate(entries) if each.axis is not None]
+        if is_turned and len(kept) < 2:
+            raise _NoRangesError
+        axis = kept[0 if is_turned else -1]
+        entries[axis] = Entry(entries[axis].start + first, Axis(count))
         return View(view.tensor, tuple(entries))
 
     def _name(self, name: str) -> str:

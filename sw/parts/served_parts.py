@@ -8,6 +8,7 @@ from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir.program import Program
 from sw.parts.columns import MisplacedColumnsError, column_ranges
+from sw.parts.forms.turned_math import with_turned_math
 from sw.parts.part import Division, Part
 from sw.parts.points.peel import peeled_parts
 from sw.parts.slices import slice_of, stores
@@ -71,7 +72,7 @@ class ServedParts:
 
     def _ranged(self, program: Program) -> Program:
         try:
-            return column_ranges(program)
+            return with_turned_math(column_ranges(program))
         except MisplacedColumnsError as error:
             self.misplaced = self.misplaced or error
             return program

@@ -1,0 +1,116 @@
+"""Element math of tiles as they are loaded, in place of that of their transposes.
+
+Memories transpose what they hold; lanes do not. No bit changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import Names, walk
+from sw.parts.forms.column_groups import tile, turned
+from sw.passes.simplify import live
+
+__all__ = ["with_turned_math"]
+
+
+def with_turned_math(program: Program) -> Program:
+    """The program without transposes of constants, and of element math of transposes alone.
+
+    Constants and vectors may stand beside these transposes of loaded tiles; vectors are transposed
+    then. It is the program itself if it has none.
+    """
+    turner = _Turner(program)
+    nodes = tuple(turner.block(program.nodes))
+    return program if nodes == program.nodes else dataclasses.replace(program, nodes=live(nodes))
+
+
+class _Turner:
+    """The transposes of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self._makers = {each.name: node for node in walk(program.nodes) for each in node.results}
+        self._names = Names(program)
+        #: What stands for some tiles, transposed, in element math.
+        self._known: dict[str, ir.Value] = {}
+
+    def block(self, nodes: Sequence[ir.Node]) -> Iterator[ir.Node]:
+        """The nodes of a block, with others in place of such transposes."""
+        for node in nodes:
+            if isinstance(node, ir.Loop):
+                node = node.replace(nodes=tuple(self.block(node.body)))
+            elif isinstance(node, ir.Transpose):
+                (source,) = node.values
+                if self._is_constant(source) or self._is_made(source):
+                    made: list[ir.Node] = []
+                    self._known.clear()
+                    self._turned(source, made)
+                    yield from made[:-1]
+                    node = made[-1].replace(results=node.results)
+            yield node
+
+    def _is_constant(self, value: ir.Value) -> bool:
+        """Whether a tile is made of numbers alone."""
+        node = self._makers.get(value.name)
+        math = isinstance(node, ir.Map | ir.Cast | ir.Buffer)
+        return isinstance(node, ir.Full | ir.Iota) or (
+            math and node is not None and all(map(self._is_constant, node.values))
+        )
+
+    def _is_made(self, value: ir.Value) -> bool:
+        """Whether a tile is element math of transposes alone."""
+        return self._has_transpose(value) and self._is_math(value)
+
+    def _is_math(self, value: ir.Value) -> bool:
+        """Whether the transpose of a tile takes no transpose of a matrix."""
+        node = self._makers.get(value.name)
+        if tile(value).rows.one or tile(value).cols.one:
+            return True
+        match node:
+            case ir.Full() | ir.Iota():
+                return True
+            case ir.Transpose():
+                return isinstance(self._makers.get(node.values[0].name), ir.Load)
+            case ir.Map() | ir.Cast() | ir.Buffer():
+                return all(map(self._is_math, node.values))
+        return False
+
+    def _has_transpose(self, value: ir.Value) -> bool:
+        """Whether a tile is element math, of a transpose among others."""
+        node = self._makers.get(value.name)
+        if not isinstance(node, ir.Map | ir.Cast | ir.Buffer):
+            return False
+        makers = (self._makers.get(each.name) for each in node.values)
+        found = any(isinstance(each, ir.Transpose) for each in makers)
+        return found or any(map(self._has_transpose, node.values))
+
+    def _turned(self, value: ir.Value, made: list[ir.Node]) -> ir.Value:
+        """The transpose of a tile, by nodes that are added to a list."""
+        if value.name not in self._known:
+            self._known[value.name] = self._computed(value, made)
+        return self._known[value.name]
+
+    def _computed(self, value: ir.Value, made: list[ir.Node]) -> ir.Value:
+        node = self._makers.get(value.name)
+        span = None if node is None else node.span
+        result = self._names.fresh(value, turned(tile(value)))
+        match node:
+            case ir.Transpose():
+                return node.values[0]
+            case ir.Full():
+                node = node.replace(rows=node.cols, cols=node.rows)
+            case ir.Iota():
+                node = node.replace(rows=node.cols, cols=node.rows, axis=1 - node.axis)
+            case ir.Map() | ir.Cast() | ir.Buffer():
+                operands = (
+                    self._turned(each, made) if isinstance(each, ir.Value) else each
+                    for each in node.operands
+                )
+                node = node.replace(operands=tuple(operands))
+            case _:
+                node = ir.Transpose((value,), (), span)
+        made.append(node.replace(results=(result,)))
+        return result
