@@ -27,6 +27,7 @@ __all__ = [
     "narrow",
     "pred",
     "rounded",
+    "takes_constant",
     "widens",
 ]
 
@@ -70,6 +71,11 @@ def convertible(source: Format, target: Format) -> bool:
     """
     same_kind = source.is_float == target.is_float and pred not in (source, target)
     return same_kind or widens(source, target)
+
+
+def takes_constant(source: Format, target: Format) -> bool:
+    """Return whether a number of ``source`` may stand for one of ``target``: floats are rounded."""
+    return widens(source, target) or (source.is_float and target.is_float)
 
 
 def castable(source: Format, target: Format) -> bool:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
 from sw.actions import register, registered
-from sw.ir.format_rules import Format, format_of, fp32, rounded
-from sw.ir.nodes import Store
+from sw.ir.format_rules import Format, format_of, fp32, rounded, takes_constant
+from sw.ir.nodes import Full, Store
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Dim, Role, Space, Span, Tensor, TensorType, TileType
@@ -179,23 +179,28 @@ class Kernel:
         return replace(program, tensors=(*arguments, *local))
 
     def _decide(self, program: Program, name: str, recorder: Recorder) -> Tensor:
-        """Fix an output's format: the one that all its stores agree on."""
-        found: Tensor | None = None
-        for node in walk(program.nodes):
-            if isinstance(node, Store) and node.view.tensor == name:
-                stored = node.values[0].type
-                assert isinstance(stored, TileType)
-                tensor = recorder.undecided[name](stored.format)
-                if found not in (None, tensor):
-                    raise ProgramError(
-                        "format",
-                        f"Output `{name}` must be stored in one format, or declare its own",
-                        node.span,
-                        value=name,
-                    )
-                found = tensor
-        if found is None:
+        """Fix an output's format: the one that all its stores agree on.
+
+        Constants agree with any that holds numbers of theirs.
+        """
+        nodes = list(walk(program.nodes))
+        constants = {each.result.name for each in nodes if isinstance(each, Full)}
+        every = [each for each in nodes if isinstance(each, Store) and each.view.tensor == name]
+        every.sort(key=lambda each: each.values[0].name in constants)
+        if not every:
             raise self._error("output", f"Output `{name}` of `{self.name}` is never stored", name)
+        formats = [_stored(each) for each in every]
+        found = recorder.undecided[name](formats[0])
+        for node, format_ in zip(every, formats, strict=True):
+            constant = node.values[0].name in constants
+            agrees = constant and takes_constant(format_, found.type.format)
+            if not agrees and recorder.undecided[name](format_) != found:
+                raise ProgramError(
+                    "format",
+                    f"Output `{name}` must be stored in one format, or declare its own",
+                    node.span,
+                    value=name,
+                )
         return found
 
     def _sizes(self, values: Mapping[str, Any]) -> dict[str, int]:
@@ -345,6 +350,12 @@ def kernel(
         return Kernel(parsed, function, span, sizes)
 
     return made
+
+
+def _stored(node: Store) -> Format:
+    stored = node.values[0].type
+    assert isinstance(stored, TileType)
+    return stored.format
 
 
 def _dims(argument: Argument, sizes: Mapping[str, int]) -> tuple[Dim, ...]:

@@ -7,7 +7,7 @@ import math
 from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
-from sw.ir.format_rules import FORMATS, Format, format_of
+from sw.ir.format_rules import FORMATS, Format, format_of, takes_constant
 from sw.ir.types import Role
 from sw.language.idioms import taking
 from sw.language.index import BlockIndex
@@ -276,7 +276,10 @@ def full(rows: Size, cols: Size, value: float, dtype: object = None) -> Tile:
     else:
         format_ = _narrowest(value if number is None else number)
     constant = ir.Constant(value if number is None else number)
-    return emit(ir.Full, value=constant, rows=axes[0], cols=axes[1], format=format_)
+    made = emit(ir.Full, value=constant, rows=axes[0], cols=axes[1], format=format_)
+    if dtype is None:
+        made.recorder.untyped.add(made.value.name)
+    return made
 
 
 def _narrowest(value: float) -> Format:
@@ -378,5 +381,14 @@ def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
 
 @taking
 def join_cols(*tiles: Tile) -> Tile:
-    """Concatenate tiles along the columns."""
-    return emit(ir.Join, *(tile_argument("join_cols", each) for each in tiles))
+    """Concatenate tiles along the columns; a constant without a format takes that of the others."""
+    found = [tile_argument("join_cols", each) for each in tiles]
+    known = {each.dtype for each in found if each.value.name not in each.recorder.untyped}
+    return emit(ir.Join, *(_in_format(each, *known) for each in found))
+
+
+def _in_format(tile: Tile, *known: Format) -> Tile:
+    """A constant without a format in the only one that is known, if that may hold it."""
+    untyped = tile.value.name in tile.recorder.untyped
+    may = untyped and len(known) == 1 and takes_constant(tile.dtype, known[0])
+    return tile.to(known[0]) if may else tile

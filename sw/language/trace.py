@@ -97,6 +97,8 @@ class Recorder:
         self.name = name
         self.tensors: dict[str, Tensor] = {}
         self.undecided: dict[str, Callable[[Format], Tensor]] = {}
+        #: Constants that no format is given for.
+        self.untyped: set[str] = set()
         self.root = Recording()
         self.variables: dict[str, str] = {}
         self.sizes: dict[str, int | None] = {}

@@ -268,3 +268,34 @@ def test_tracing_is_fast():
     for _ in range(10):
         trace()
     assert (time.perf_counter() - start) / 10 < 0.05
+
+
+def test_constants_take_the_format_of_what_stands_beside_them():
+    @tw.kernel("X[M, N] -> Y[M, J], Z[M, K]")
+    def padded(X, Y, Z):
+        for i in tw.metapipe(X.shape[0]):
+            x = tw.load_tile(X[i, :])
+            tw.store_tile(Y[i, :], tw.join_cols(tw.zeros(i, 8), x, tw.full(i, 8, 0.1)))
+            tw.store_tile(Z[i, 0:8], tw.full(i, 8, 0.1))
+            tw.store_tile(Z[i, 8:], x)
+
+    program = padded.trace(M=4, N=8, J=24, K=16, dtype=tw.bf16)
+    assert {each.type.format.name for each in program.tensors} == {"bf16"}
+
+
+@pytest.mark.parametrize("number", [300, 0.1])
+def test_a_constant_that_a_format_does_not_hold_is_refused(number):
+    @tw.kernel("X[M, N] -> Y[M, J]")
+    def padded(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            tw.store_tile(Y[i, 0:8], tw.full(i, 8, number))
+            tw.store_tile(Y[i, 8:], tw.load_tile(X[i, :]))
+
+    with pytest.raises(tw.ProgramError, match="`Y` must be stored in one format"):
+        padded.trace(M=4, N=8, J=16, dtype=tw.int8)
+    with pytest.raises(tw.ProgramError, match="Join takes tiles with the same rows and format"):
+        tw.kernel("X[M, N] -> Y[M, J]")(
+            lambda X, Y: tw.store_tile(
+                Y, tw.join_cols(tw.full(X.shape[0], 8, number), tw.load_tile(X))
+            )
+        ).trace(M=4, N=8, J=16, dtype=tw.int8)

@@ -90,7 +90,11 @@ LINES = [
     ),
     ("c = tw.join_cols(a, b)", "shape", r"Join takes tiles with the same rows and format"),
     ("c = tw.join_cols(-a, a)", "shape", r"rows and format, not .*: write `\.to\(tw\.bf16\)`"),
-    ("c = tw.join_cols(-a, tw.zeros(a.rows, 4))", "shape", r"not .*: write `\.to\(tw\.fp32\)`"),
+    (
+        "c = tw.join_cols(-a, tw.full(a.rows, 4, 1, tw.int8))",
+        "shape",
+        r"not .*: write `\.to\(tw\.fp32\)`",
+    ),
     ("c = a[0]", "operation", r"A tile has no items: `x\[:, a:b\]` are columns of it"),
     ("c = a[0:4, :]", "operation", r"A tile has no items"),
     ("c = a[:, 0:8:2]", "operation", r"A tile has no items"),

@@ -41,7 +41,7 @@ def prefix_sums(X, Y):
     for i in tw.metapipe(X.shape[0]):
         x, step = tw.load_tile(X[i, :]).to(tw.fp32), 1
         while step < X.shape[1]:
-            x = x + tw.join_cols(tw.zeros(i, step).to(tw.fp32), x[:, :-step])
+            x = x + tw.join_cols(tw.zeros(i, step), x[:, :-step])
             step *= 2
         tw.store_tile(Y[i, :], x)
 
