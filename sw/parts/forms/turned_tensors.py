@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis
+from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, unused, walk
 from sw.ir.types import Dim, Entry, Role, Space, Span, Tensor, TensorType, TileType, View
@@ -34,14 +34,17 @@ def with_turned_tensors(program: Program, groups: Mapping[str, ColumnGroup]) -> 
     return tensors.program() if tensors.turned else program
 
 
+#: First row and number of rows of a tensor; None: each row, as a matrix of one column.
+_Rows = tuple[int, int] | None
+
+
 class _TurnedTensors:
-    """Tensors of the program that have a transposed one.
+    """Tensors of the program that have transposed ones.
 
     Members
     -------
-    turned : dict of (str, bool) to Tensor
-        The transposed tensors, by the names of those that they stand for, and by whether they have
-        each row as a matrix of one column: a vector of its elements is accessed.
+    turned : dict of (str, (int, int) or None) to Tensor
+        The transposed tensors, by the names of those that they stand for, and by their rows.
     """
 
     def __init__(self, program: Program, groups: Mapping[str, ColumnGroup]) -> None:
@@ -49,31 +52,71 @@ class _TurnedTensors:
         self._names = Names(program)
         self._groups = groups
         every = list(walk(program.nodes))
-        self._indices = {each.index for each in every if isinstance(each, ir.Loop)}
-        self._points = {e.index for e in every if isinstance(e, ir.Loop) and not e.blocks}
+        loops = [each for each in every if isinstance(each, ir.Loop)]
+        self._indices = {each.index for each in loops}
+        self._points = {each.index for each in loops if not each.blocks}
+        self._extents = {size_symbol(each.index): each.extent for each in loops}
         names = {each.name for each in program.tensors}
-        self.turned: dict[tuple[str, bool], Tensor] = {}
+        self.turned: dict[tuple[str, _Rows], Tensor] = {}
         for tensor in program.tensors:
-            for vectors in self._needed(tensor, _accesses(every, tensor.name)):
+            for rows in sorted(self._needed(tensor, _accesses(every, tensor.name)), key=str):
                 *outer, columns = tensor.type.dims
-                if vectors:
+                if rows is None:
                     dims = (*outer, columns, Dim("1", 1))
                 else:
-                    dims = (*outer[:-1], columns, outer[-1])
+                    dims = (*outer[:-1], columns, Dim(outer[-1].name, rows[1]))
                 name = unused(f"{tensor.name}.columns", names)
                 names.add(name)
                 kind = TensorType(dims, tensor.type.format, Space.MEMORY, Role.LOCAL)
-                self.turned[tensor.name, vectors] = Tensor(name, kind)
+                self.turned[tensor.name, rows] = Tensor(name, kind)
 
-    def _needed(self, tensor: Tensor, accesses: list[ir.Load | ir.Store]) -> set[bool]:
-        """For vectors, for matrices, or for neither, if not all that must be may be others."""
+    def _needed(self, tensor: Tensor, accesses: list[ir.Load | ir.Store]) -> set[_Rows]:
+        """The rows that have a transposed tensor; none if not all that must may be others."""
         kind = tensor.type
         apart = [each for each in accesses if self._is_apart(each)]
         if not apart or kind.role is Role.INOUT or kind.space is not Space.MEMORY:
             return set()
         if kind.role is Role.IN:
-            return {_is_vector(each.view) for each in apart}
-        return set() if any(_is_vector(each.view) for each in accesses) else {False}
+            return {self._loaded(each) for each in accesses if not self._stays(each)}
+        if any(_is_vector(each.view) for each in accesses):
+            return set()
+        if kind.role is Role.LOCAL or all(map(self._is_aligned, accesses)):
+            return {(0, kind.shape[-2])}
+        found = {self._stored(each) for each in apart}
+        for rows in found:
+            # They are transposed whole at the end.
+            own = (each.view.entries[-1].axis for each in accesses if self._stored(each) == rows)
+            if sum(int(each.size) for each in own if each is not None) != kind.shape[-1]:
+                return set()
+        return {*found}
+
+    def _rows(self, node: ir.Load | ir.Store) -> _Rows:
+        """The rows of the transposed tensor that an access may have."""
+        name, role = node.view.tensor, self._program.tensor(node.view.tensor).type.role
+        if role is Role.IN:
+            return self._loaded(node)
+        whole = (0, self._program.tensor(name).type.shape[-2])
+        return whole if (name, whole) in self.turned else self._stored(node)
+
+    def _loaded(self, node: ir.Load | ir.Store) -> _Rows:
+        """The rows from that on which a load begins with, if those from the first on do not do."""
+        if _is_vector(node.view):
+            return None
+        first = 0 if self._is_aligned(node) else node.view.entries[-2].start.constant
+        return first, self._program.tensor(node.view.tensor).type.shape[-2] - first
+
+    def _stored(self, node: ir.Load | ir.Store) -> tuple[int, int]:
+        """The rows that all iterations of a loop store."""
+        rows = node.view.entries[-2]
+        size = rows.axis.size if rows.axis else 1
+        count = size if isinstance(size, int) else self._extents[size]
+        return rows.start.constant, count
+
+    def _is_aligned(self, node: ir.Load | ir.Store) -> bool:
+        """Whether the rows of an access may be columns."""
+        bits = self._program.tensor(node.view.tensor).type.format.bits
+        start = 0 if _is_vector(node.view) else node.view.entries[-2].start.constant
+        return not is_misplaced(Affine((), start), bits, ())
 
     def _is_apart(self, node: ir.Load | ir.Store) -> bool:
         """Whether an access begins where none can, or is one of a tile that is transposed."""
@@ -87,11 +130,9 @@ class _TurnedTensors:
     def _stays(self, node: ir.Load | ir.Store) -> bool:
         """Whether an access to an input may be as it is: pieces of its columns are all rows."""
         last = node.view.entries[-1]
-        whole = last.axis is None or last.axis.size == self._columns(node.view.tensor)
+        columns = self._program.tensor(node.view.tensor).type.shape[-1]
+        whole = last.axis is None or last.axis.size == columns
         return whole and not self._is_apart(node)
-
-    def _columns(self, name: str) -> int:
-        return self._program.tensor(name).type.shape[-1]
 
     def program(self) -> Program:
         """The program that accesses the transposed tensors.
@@ -101,54 +142,59 @@ class _TurnedTensors:
         first: list[ir.Node] = []
         last: list[ir.Node] = []
         nodes = tuple(self._block(self._program.nodes))
-        tensors = []
+        tensors: list[Tensor] = []
         for each in self._program.tensors:
-            others = [self.turned[key] for key in self.turned if key[0] == each.name]
-            tensors += others
+            others = {key[1]: self.turned[key] for key in self.turned if key[0] == each.name}
+            tensors += others.values()
             if each.type.role is not Role.LOCAL or not others:
                 tensors.append(each)
-            for other in others:
+            for rows, other in others.items():
                 if each.type.role is Role.IN:
-                    first += self._copy(each, other)
+                    first += self._copy(each, other, rows, is_first=True)
                 elif each.type.role is Role.OUT:
-                    last += self._copy(other, each)
+                    last += self._copy(each, other, rows, is_first=False)
         return dataclasses.replace(
             self._program, tensors=tuple(tensors), nodes=(*first, *nodes, *last)
         )
 
-    def _copy(self, source: Tensor, target: Tensor) -> _Nodes:
-        """Nodes that store the transposes of the matrices, or rows, of one tensor in another."""
-        sizes = source.type.shape
-        vectors = len(target.type.shape) > len(sizes)
-        outer, kept = (sizes[:-1], (1, sizes[-1])) if vectors else (sizes[:-2], sizes[-2:])
+    def _copy(self, tensor: Tensor, other: Tensor, rows: _Rows, *, is_first: bool) -> _Nodes:
+        """Nodes that store a tensor's transposes in another one, or it from these."""
+        *outer, columns = tensor.type.shape
+        outer = outer if rows is None else outer[:-1]
         points = []
         for _ in outer:
             points.append(unused("turned", self._indices))
             self._indices.add(points[-1])
         starts = [Entry(Affine.of(each)) for each in points]
-        rows, columns = (Entry(Affine(), Axis(each)) for each in kept)
-        kind = TileType(Axis(kept[0]), Axis(kept[1]), source.type.format)
-        span = self._span(source, target)
-        read = self._names.fresh(ir.Value("turned", kind))
-        made = self._names.fresh(ir.Value("turned", turned(kind)))
-        entries = (*starts, columns) if vectors else (*starts, rows, columns)
+        first, count = rows or (0, 1)
+        kind = TileType(Axis(count), Axis(columns), tensor.type.format)
+        ends = [Entry(Affine((), first), Axis(count)), Entry(Affine(), Axis(columns))]
+        views = [
+            View(tensor.name, (*starts, *(ends if rows else ends[1:]))),
+            View(other.name, (*starts, ends[1], Entry(Affine(), Axis(count)))),
+        ]
+        kinds = [kind, turned(kind)]
+        if not is_first:
+            views.reverse()
+            kinds.reverse()
+        span = self._span(tensor.name)
+        read, made = (self._names.fresh(ir.Value("turned", each)) for each in kinds)
         nodes: _Nodes = (
-            ir.Load((), (read,), span, View(source.name, entries)),
+            ir.Load((), (read,), span, views[0]),
             ir.Transpose((read,), (made,), span),
-            ir.Store((made,), (), span, View(target.name, (*starts, columns, rows))),
+            ir.Store((made,), (), span, views[1]),
         )
         for index, size in reversed([*zip(points, outer, strict=True)]):
             nodes = (ir.Loop((), (), span, "each", index, size, None, None, (), nodes, ()),)
         return nodes
 
-    def _span(self, *tensors: Tensor) -> Span | None:
-        """The place in the source of the first access to one of these that is another now."""
-        names = {each.name for each in tensors}
+    def _span(self, name: str) -> Span | None:
+        """The place in the source of the first access to a tensor that is another now."""
         return next(
             node.span
             for node in walk(self._program.nodes)
             if isinstance(node, ir.Load | ir.Store)
-            and node.view.tensor in names
+            and node.view.tensor == name
             and self._is_apart(node)
         )
 
@@ -156,19 +202,16 @@ class _TurnedTensors:
         for node in nodes:
             if isinstance(node, ir.Loop):
                 node = node.replace(nodes=tuple(self._block(node.body)))
-            if not isinstance(node, ir.Load | ir.Store):
+            found = rows = None
+            if isinstance(node, ir.Load | ir.Store):
+                role = self._program.tensor(node.view.tensor).type.role
+                if role is not Role.IN or not self._stays(node):
+                    rows = self._rows(node)
+                    found = self.turned.get((node.view.tensor, rows))
+            if found is None or not isinstance(node, ir.Load | ir.Store):
                 yield node
                 continue
-            found = self.turned.get((node.view.tensor, _is_vector(node.view)))
-            role = self._program.tensor(node.view.tensor).type.role
-            if found is None or (role is Role.IN and self._stays(node)):
-                yield node
-                continue
-            if _is_vector(node.view):
-                view = View(found.name, (*node.view.entries, Entry(Affine(), Axis(1))))
-            else:
-                *outer, rows, columns = node.view.entries
-                view = View(found.name, (*outer, columns, rows))
+            view = _turned_view(node.view, found.name, rows)
             (value,) = node.results or node.values
             other = self._names.fresh(value, turned(tile(value)))
             if isinstance(node, ir.Load):
@@ -189,6 +232,14 @@ def _accesses(nodes: list[ir.Node], name: str) -> list[ir.Load | ir.Store]:
                 return []
             found.append(node)
     return found
+
+
+def _turned_view(view: View, name: str, rows: _Rows) -> View:
+    """The view of a transposed tensor, which has these rows, with the transpose of a tile."""
+    if rows is None:
+        return View(name, (*view.entries, Entry(Affine(), Axis(1))))
+    *outer, own, columns = view.entries
+    return View(name, (*outer, columns, Entry(own.start - rows[0], own.axis)))
 
 
 def _is_vector(view: View) -> bool:

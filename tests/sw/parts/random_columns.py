@@ -61,9 +61,10 @@ class _Formulas:
 def draw_columns(draw, *, whole):
     """A random kernel, and sizes for it; of int8 if `whole`.
 
-    Each output is stored in up to three ranges of columns, of all rows, in blocks, or of points.
+    One input may be loaded from another row on. Each output is stored in up to three ranges of
+    columns, of all rows, in blocks, or of points.
     """
-    seed, depth, blocks = draw.randrange(1 << 30), draw.randint(1, 3), draw.random() < 0.7
+    seed, depth, blocks = draw.randrange(1 << 30), draw.randint(1, 2), draw.random() < 0.7
     points, outputs = draw.choice([0, 0, 0, 2, 3]), draw.randint(1, 2)
     columns = draw.choice([8, 20, 24, 33, 48])
 
@@ -71,8 +72,11 @@ def draw_columns(draw, *, whole):
         own = random.Random(seed + 1)
         formulas = _Formulas(seed, columns, whole)
 
+        below = own.choice([0, 0, 1, 2, 3])
+
         def one(i):
-            sources = tw.load_tile(X[i, :]), tw.load_tile(Z[i, :])
+            rows = slice(i.start + below, i.stop + below)
+            sources = tw.load_tile(X[rows, :]), tw.load_tile(Z[i, :])
             for result in results:
                 inner = (own.randint(1, columns - 1) for _ in range(own.choice([0, 0, 1, 2])))
                 ends = sorted({0, columns, *inner})
@@ -81,7 +85,7 @@ def draw_columns(draw, *, whole):
                     tw.store_tile(result[i, first:end], found.to(formulas.wide))
 
         if not blocks:
-            one(slice(None))
+            one(slice(0, Z.shape[0]))
             return
         for i in tw.metapipe(X.shape[0]):
             one(i)
@@ -96,8 +100,9 @@ def draw_columns(draw, *, whole):
     # The signature names the parameters.
     functions = {1: lambda X, Z, g, Y: every(X, Z, g, Y)}
     functions[2] = lambda X, Z, g, Y, U: every(X, Z, g, Y, U)
-    dims = "[H, M, N]" if points else "[M, N]"
+    dims, more = ("[H, M, N]", "[H, R, N]") if points else ("[M, N]", "[R, N]")
     results = ", ".join(f"{name}{dims}" for name in "YU"[:outputs])
-    kernel = tw.kernel(f"X{dims}, Z{dims}, g[N] -> {results}")(functions[outputs])
-    sizes = {"M": draw.choice([1, 5, 16, 37, 64]), "N": columns}
+    kernel = tw.kernel(f"X{more}, Z{dims}, g[N] -> {results}")(functions[outputs])
+    rows = draw.choice([1, 5, 16, 37])
+    sizes = {"M": rows, "R": rows + 3, "N": columns}
     return kernel, sizes | ({"H": points} if points else {})
