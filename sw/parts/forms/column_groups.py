@@ -138,7 +138,7 @@ def _starts(node: ir.Node) -> Iterator[Affine]:
         yield node.first
     elif isinstance(node, ir.Join):
         yield from joined_columns(node)
-    elif isinstance(node, ir.Load | ir.Store):
+    elif isinstance(node, ir.Load | ir.Store) and node.view.entries[-1].axis is not None:
         yield node.view.entries[-1].start
 
 

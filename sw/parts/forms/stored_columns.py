@@ -116,10 +116,11 @@ class _StoredValues:
             return self._is_used(cut.value)
         if any(each.first.terms for each in pieces):
             return True
-        width = int(tile(cut.value).cols.size)
+        if not pieces or self._operands(cut.node) < 2:
+            return False
+        # A tile of which pieces are taken has a number of columns.
         taken = sum(each.count for each in pieces)
-        often = taken > width if len(pieces) == len(users) else bool(pieces)
-        return often and self._operands(cut.node) > 1
+        return len(pieces) < len(users) or taken > int(tile(cut.value).cols.size)
 
     def _operands(self, node: ir.Node) -> int:
         """Tiles of a group's columns that element math takes, and operations more than one."""

@@ -85,15 +85,15 @@ class _TurnedTensors:
         found = {self._stored(each) for each in apart}
         for rows in found:
             # They are transposed whole at the end.
-            own = (each.view.entries[-1].axis for each in accesses if self._stored(each) == rows)
-            if sum(int(each.size) for each in own if each is not None) != kind.shape[-1]:
+            own = (each.view.entries[-1] for each in accesses if self._stored(each) == rows)
+            if sum(map(self._count, own)) != kind.shape[-1]:
                 return set()
         return {*found}
 
     def _rows(self, node: ir.Load | ir.Store) -> _Rows:
         """The rows of the transposed tensor that an access may have."""
         name, role = node.view.tensor, self._program.tensor(node.view.tensor).type.role
-        if role is Role.IN:
+        if role is Role.IN or _is_vector(node.view):
             return self._loaded(node)
         whole = (0, self._program.tensor(name).type.shape[-2])
         return whole if (name, whole) in self.turned else self._stored(node)
@@ -108,9 +108,12 @@ class _TurnedTensors:
     def _stored(self, node: ir.Load | ir.Store) -> tuple[int, int]:
         """The rows that all iterations of a loop store."""
         rows = node.view.entries[-2]
-        size = rows.axis.size if rows.axis else 1
-        count = size if isinstance(size, int) else self._extents[size]
-        return rows.start.constant, count
+        return rows.start.constant, self._count(rows)
+
+    def _count(self, entry: Entry) -> int:
+        """Elements that all iterations of a loop over blocks select."""
+        size = entry.axis.size if entry.axis else 1
+        return size if isinstance(size, int) else self._extents[size]
 
     def _is_aligned(self, node: ir.Load | ir.Store) -> bool:
         """Whether the rows of an access may be columns."""
@@ -119,7 +122,12 @@ class _TurnedTensors:
         return not is_misplaced(Affine((), start), bits, ())
 
     def _is_apart(self, node: ir.Load | ir.Store) -> bool:
-        """Whether an access begins where none can, or is one of a tile that is transposed."""
+        """Whether an access begins where none can, or is one of a tile that is transposed.
+
+        Elements of one column do not lie side by side either.
+        """
+        if _is_column(node.view):
+            return True
         bits = self._program.tensor(node.view.tensor).type.format.bits
         (value,) = node.results or node.values
         whole = not tile(value).rows.one and not tile(value).cols.one
@@ -131,7 +139,7 @@ class _TurnedTensors:
         """Whether an access to an input may be as it is: pieces of its columns are all rows."""
         last = node.view.entries[-1]
         columns = self._program.tensor(node.view.tensor).type.shape[-1]
-        whole = last.axis is None or last.axis.size == columns
+        whole = last.axis is not None and last.axis.size == columns
         return whole and not self._is_apart(node)
 
     def program(self) -> Program:
@@ -212,6 +220,9 @@ class _TurnedTensors:
                 yield node
                 continue
             view = _turned_view(node.view, found.name, rows)
+            if _is_column(node.view):
+                yield node.replace(view=view)
+                continue
             (value,) = node.results or node.values
             other = self._names.fresh(value, turned(tile(value)))
             if isinstance(node, ir.Load):
@@ -240,6 +251,11 @@ def _turned_view(view: View, name: str, rows: _Rows) -> View:
         return View(name, (*view.entries, Entry(Affine(), Axis(1))))
     *outer, own, columns = view.entries
     return View(name, (*outer, columns, Entry(own.start - rows[0], own.axis)))
+
+
+def _is_column(view: View) -> bool:
+    """Whether a view has one column of a tensor as a row, or one element."""
+    return view.entries[-1].axis is None
 
 
 def _is_vector(view: View) -> bool:

@@ -194,10 +194,10 @@ def test_the_report_says_what_passes_through_memory(seed):
     assert f"{len(compiled.parts)} parts, " in compiled.report() and text in compiled.report()
 
 
-@tw.kernel("X[M, N] -> Y[M, 7]")
-def narrow(X, Y):
+@tw.kernel("X[M, N] -> X")
+def narrow(X):
     for i in tw.metapipe(X.shape[0]):
-        tw.store_tile(Y[i, :], tw.exp(tw.load_tile(X[i, 3:10])))
+        tw.store_tile(X[i, 3:10], tw.exp(tw.load_tile(X[i, 3:10])))
 
 
 def test_what_no_division_serves_is_refused_as_the_whole_program():

@@ -143,16 +143,17 @@ def test_a_schedule_goes_to_the_part_that_has_its_names(monkeypatch, seed):
         compile_kernel(kernel, named["tiny"], dims=dims, dtype=tw.bf16, schedule=schedule)
 
 
-@tw.kernel("X[M, N] -> Y[M, N]")
-def columns(X, Y):
+@tw.kernel("X[M, N] -> X")
+def columns(X):
     for j in tw.each(X.shape[1]):
-        tw.store_tile(Y[:, j], tw.load_tile(X[:, j]) * 2.0)
+        tw.store_tile(X[:, j], tw.load_tile(X[:, j]) * 2.0)
 
 
-@tw.kernel("X[M, N], a[M] -> Y[M, N]")
+@tw.kernel("X[M, N], a[M] -> Y[M, N], a")
 def elements(X, a, Y):
     for i in tw.each(X.shape[0]):
         tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * tw.load_tile(a[i]))
+        tw.store_tile(a[i], tw.load_tile(a[i]) * 2.0)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,36 @@ def _(X):
     return Y
 
 
+@tw.kernel("X[M, N, 2], C[M, N] -> Y[M, N, 2]: bf16")
+def pairs(X, C, Y):
+    """Real and imaginary parts that alternate."""
+    for i in tw.metapipe(X.shape[0]):
+        a, b, c = tw.load_tile(X[i, :, 0]), tw.load_tile(X[i, :, 1]), tw.load_tile(C[i, :])
+        tw.store_tile(Y[i, :, 0], a * c - b)
+        tw.store_tile(Y[i, :, 1], a + b * c)
+
+
+@pairs.reference
+def _(X, C):
+    a, b = X[:, :, 0], X[:, :, 1]
+    return np.stack([a * C - b, a + b * C], axis=2)
+
+
+@tw.kernel("X[M, N], a[N] -> Y[M, N]: bf16")
+def columns(X, a, Y):
+    """Columns one by one, each with an element of a vector."""
+    for j in tw.each(X.shape[1]):
+        tw.store_tile(Y[:, j], tw.load_tile(X[:, j]) * tw.load_tile(a[j]))
+
+
+@columns.reference
+def _(X, a):
+    return X * a
+
+
 CASES = {
+    "pairs": (pairs, {"M": 20, "N": 24}),
+    "columns": (columns, {"M": 20, "N": 6}),
     "filtered": (filtered, {"H": 22, "C": 41, "R": 2, "S": 2, "M": 21, "N": 40}),
     "relaxed": (relaxed, {"M": 22, "N": 42}),
     "blur": (blur, {"M": 37, "C": 42, "N": 40}),
