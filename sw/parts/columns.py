@@ -100,6 +100,8 @@ class _Ranges:
         self._tensors = {each.name: each for each in program.tensors}
         self._makers = {each.name: node for node in walk(program.nodes) for each in node.results}
         self._names: set[str] = set()
+        #: Columns of values at which another piece begins.
+        self._begun: dict[str, set[int]] = {}
         #: Parts of values that a store has needed.
         self._known: dict[tuple[str, _Range], ir.Value] = {}
         self.nodes = tuple(self._block(program.nodes))
@@ -139,6 +141,11 @@ class _Ranges:
 
     def _cuts(self, value: ir.Value) -> set[int]:
         """Columns of a tile at which another piece begins."""
+        if value.name not in self._begun:
+            self._begun[value.name] = self._found_cuts(value)
+        return self._begun[value.name]
+
+    def _found_cuts(self, value: ir.Value) -> set[int]:
         node = self._makers.get(value.name)
         assert isinstance(value.type, TileType)
         match node:

@@ -97,13 +97,15 @@ def _stored(nodes: tuple[ir.Node, ...], taken: Mapping[str, Cut]) -> Iterator[ir
 
 def _is_stored(nodes: Collection[ir.Node], value: ir.Value) -> bool:
     """Whether a value is used in stores alone, perhaps after element math."""
+    found = {value}
+    # What is made of a value stands behind it.
     for node in walk(nodes):
-        if isinstance(node, ir.Loop):
-            if value in node.operands or value in node.nexts:
-                return False
-        elif value in node.values and not isinstance(node, ir.Store):
-            if not isinstance(node, ir.Map | ir.Cast) or not _is_stored(nodes, node.result):
-                return False
+        taken = found.intersection((*node.values, *getattr(node, "nexts", ())))
+        if not taken or isinstance(node, ir.Store):
+            continue
+        if not isinstance(node, ir.Map | ir.Cast):
+            return False
+        found.add(node.result)
     return True
 
 

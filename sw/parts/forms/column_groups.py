@@ -77,6 +77,9 @@ def column_groups(program: Program) -> Mapping[str, ColumnGroup]:
             tiles = (each for each in (*node.results, *node.values) if _is_tile(each))
             for name in dict.fromkeys(first(each.name) for each in tiles):
                 nodes[name].append(node)
+    members = collections.defaultdict(set)
+    for each in [*above]:
+        members[first(each)].add(each)
     found: dict[str, ColumnGroup] = {}
     others = {
         value.name
@@ -86,8 +89,8 @@ def column_groups(program: Program) -> Mapping[str, ColumnGroup]:
         if isinstance(value, ir.Value)
     }
     for name, own in nodes.items():
-        members = {each for each in above if first(each) == name} | {name}
-        found |= dict.fromkeys(members, _group(program, own, members, points, others))
+        group = _group(program, own, members[name], points, others)
+        found |= dict.fromkeys(members[name], group)
     return found
 
 

@@ -6,6 +6,7 @@ Memories transpose what they hold; lanes do not. No bit changes.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Iterator, Sequence
 
 from sw.ir import nodes as ir
@@ -28,12 +29,24 @@ def with_turned_math(program: Program) -> Program:
     return program if nodes == program.nodes else dataclasses.replace(program, nodes=live(nodes))
 
 
+class _Made(enum.Enum):
+    """What element math is made of."""
+
+    CONSTANT = enum.auto()
+    #: Of a loaded tile.
+    TRANSPOSE = enum.auto()
+    VECTOR = enum.auto()
+    #: Anything else.
+    MATRIX = enum.auto()
+
+
 class _Turner:
     """The transposes of a program."""
 
     def __init__(self, program: Program) -> None:
         self._makers = {each.name: node for node in walk(program.nodes) for each in node.results}
         self._names = Names(program)
+        self._made: dict[str, frozenset[_Made]] = {}
         #: What stands for some tiles, transposed, in element math.
         self._known: dict[str, ir.Value] = {}
 
@@ -54,38 +67,32 @@ class _Turner:
 
     def _is_constant(self, value: ir.Value) -> bool:
         """Whether a tile is made of numbers alone."""
-        node = self._makers.get(value.name)
-        math = isinstance(node, ir.Map | ir.Cast | ir.Buffer)
-        return isinstance(node, ir.Full | ir.Iota) or (
-            math and node is not None and all(map(self._is_constant, node.values))
-        )
+        return self._made_of(value) <= {_Made.CONSTANT}
 
     def _is_made(self, value: ir.Value) -> bool:
-        """Whether a tile is element math of transposes alone."""
-        return self._has_transpose(value) and self._is_math(value)
-
-    def _is_math(self, value: ir.Value) -> bool:
-        """Whether the transpose of a tile takes no transpose of a matrix."""
+        """Whether a tile is element math of transposes, constants and vectors, and no others."""
         node = self._makers.get(value.name)
-        if tile(value).rows.one or tile(value).cols.one:
-            return True
+        made = self._made_of(value)
+        is_math = isinstance(node, ir.Map | ir.Cast | ir.Buffer)
+        return is_math and _Made.TRANSPOSE in made and _Made.MATRIX not in made
+
+    def _made_of(self, value: ir.Value) -> frozenset[_Made]:
+        """What a tile is element math of."""
+        if value.name not in self._made:
+            self._made[value.name] = self._sources(value)
+        return self._made[value.name]
+
+    def _sources(self, value: ir.Value) -> frozenset[_Made]:
+        node = self._makers.get(value.name)
         match node:
             case ir.Full() | ir.Iota():
-                return True
-            case ir.Transpose():
-                return isinstance(self._makers.get(node.values[0].name), ir.Load)
+                return frozenset({_Made.CONSTANT})
+            case ir.Transpose() if isinstance(self._makers.get(node.values[0].name), ir.Load):
+                return frozenset({_Made.TRANSPOSE})
             case ir.Map() | ir.Cast() | ir.Buffer():
-                return all(map(self._is_math, node.values))
-        return False
-
-    def _has_transpose(self, value: ir.Value) -> bool:
-        """Whether a tile is element math, of a transpose among others."""
-        node = self._makers.get(value.name)
-        if not isinstance(node, ir.Map | ir.Cast | ir.Buffer):
-            return False
-        makers = (self._makers.get(each.name) for each in node.values)
-        found = any(isinstance(each, ir.Transpose) for each in makers)
-        return found or any(map(self._has_transpose, node.values))
+                return frozenset().union(*map(self._made_of, node.values))
+        is_vector = tile(value).rows.one or tile(value).cols.one
+        return frozenset({_Made.VECTOR if is_vector else _Made.MATRIX})
 
     def _turned(self, value: ir.Value, made: list[ir.Node]) -> ir.Value:
         """The transpose of a tile, by nodes that are added to a list."""
