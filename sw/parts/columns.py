@@ -80,7 +80,10 @@ def require_split_loads(program: Program) -> None:
 
 
 class MisplacedColumnsError(ProgramError):
-    """Columns that begin where no transfer can; they do in every form of their program."""
+    """Columns that begin where no transfer can.
+
+    They do in every form of their program but that of `sw.parts.forms.turned_columns`.
+    """
 
 
 class _NoRangesError(Exception):

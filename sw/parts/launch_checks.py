@@ -107,7 +107,7 @@ def require_launches(division: Division, arrays: Sequence[ArraySpec]) -> None:
 def _faults(
     part: Part, launch: PartLaunch, known: Mapping[str, ArraySpec], written: set[str]
 ) -> Iterator[str]:
-    """What is wrong with a launch of a part."""
+    """Faults of a launch of a part."""
     if len(part.arrays) > MAX_ARGUMENTS:
         yield f"Arrays of a part must be at most {MAX_ARGUMENTS}, not {len(part.arrays)}"
     if not 1 <= launch.repeat < 1 << REPEAT_BITS:
@@ -174,7 +174,7 @@ def require_order(part: Part, program: ChipProgram, arrays: Sequence[ArraySpec])
 
 
 def _kind(launch: PartLaunch) -> tuple[object, ...]:
-    """What is the same for launches that differ only in where they begin."""
+    """Key that is equal for launches which differ only in their first offsets."""
     first: dict[str, int] = {}
     places = tuple(
         (each.array, each.offset - first.setdefault(each.array, each.offset), each.stride)

@@ -44,7 +44,7 @@ class ServedParts:
 
     @property
     def asked(self) -> int:
-        """Number of distinct programs asked for."""
+        """Number of distinct programs that were offered to an image."""
         return len(self._answers)
 
     def of(self, program: Program) -> tuple[Part, ...]:

@@ -98,15 +98,15 @@ def _stored(nodes: tuple[ir.Node, ...], taken: Mapping[str, Cut]) -> Iterator[ir
 def _is_stored(nodes: Collection[ir.Node], value: ir.Value) -> bool:
     """Whether a value is used in stores alone, perhaps after element math."""
     found = {value}
+    every = list(walk(nodes))
     # What is made of a value stands behind it.
-    for node in walk(nodes):
-        taken = found.intersection((*node.values, *getattr(node, "nexts", ())))
-        if not taken or isinstance(node, ir.Store):
+    for node in every:
+        if isinstance(node, ir.Store) or found.isdisjoint(node.values):
             continue
         if not isinstance(node, ir.Map | ir.Cast):
             return False
         found.add(node.result)
-    return True
+    return all(found.isdisjoint(each.nexts) for each in every if isinstance(each, ir.Loop))
 
 
 def _is_reduced(program: Program) -> bool:

@@ -17,7 +17,9 @@ __all__ = [
     "ColumnGroup",
     "column_groups",
     "is_misplaced",
+    "is_vector",
     "joined_columns",
+    "point_indices",
     "tile",
     "turned",
 ]
@@ -57,10 +59,16 @@ def is_misplaced(first: Affine, bits: int, points: Collection[str]) -> bool:
     return any(each * bits % (8 * BASE_ALIGNMENT) for each in (first.constant, *steps))
 
 
+def point_indices(program: Program) -> frozenset[str]:
+    """Indices of the loops over points."""
+    loops = (each for each in walk(program.nodes) if isinstance(each, ir.Loop))
+    return frozenset(each.index for each in loops if not each.blocks)
+
+
 def column_groups(program: Program) -> Mapping[str, ColumnGroup]:
     """The group of each tile of a program, by the tile's name."""
     every = list(walk(program.nodes))
-    points = {each.index for each in every if isinstance(each, ir.Loop) and not each.blocks}
+    points = point_indices(program)
     above: dict[str, str] = {}
 
     def first(name: str) -> str:
@@ -109,7 +117,7 @@ def _group(
         for value in (*node.results, *node.values):
             if _is_tile(value) and value.name in members:
                 bits.append(tile(value).format.bits)
-                if not _is_vector(value):
+                if not is_vector(value):
                     matrices.append((node, value))
     least = min(each for each in bits if each > 1)
     elements = all(
@@ -168,5 +176,6 @@ def _is_tile(value: ir.Value) -> bool:
     return isinstance(value.type, TileType)
 
 
-def _is_vector(value: ir.Value) -> bool:
+def is_vector(value: ir.Value) -> bool:
+    """Whether a tile has one row or one column."""
     return tile(value).rows.one or tile(value).cols.one

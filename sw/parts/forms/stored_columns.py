@@ -18,6 +18,7 @@ from sw.parts.forms.column_groups import (
     ColumnGroup,
     is_misplaced,
     joined_columns,
+    point_indices,
     tile,
     turned,
 )
@@ -79,21 +80,27 @@ class _StoredValues:
         for node in every:
             for value in node.values:
                 self._users.setdefault(value.name, []).append(node)
-        points = {each.index for each in every if isinstance(each, ir.Loop) and not each.blocks}
+        self._points = point_indices(program)
         self._names = Names(program)
         self._groups = groups
         self.stored: dict[str, _Stored] = {}
         for cut in cuts(program):
-            group = self._groups.get(cut.value.name)
-            if group is None:
+            if (group := groups.get(cut.value.name)) is None:
                 continue
-            places = list(self._places(cut))
-            apart = any(is_misplaced(each, group.bits, points) for each in places)
-            if group.is_turned:
-                if self._is_shared(cut):
-                    self.stored[cut.value.name] = _Stored(_in_order(cut), turned=True)
-            elif apart or any(each.terms for each in places):
-                self.stored[cut.value.name] = _Stored(_in_order(cut), apart)
+            stored = self._shared(cut) if group.is_turned else self._apart(cut, group)
+            if stored is not None:
+                self.stored[cut.value.name] = stored
+
+    def _apart(self, cut: Cut, group: ColumnGroup) -> _Stored | None:
+        """A tile of which columns are loaded where it is not computed transposed."""
+        places = list(self._places(cut))
+        apart = any(is_misplaced(each, group.bits, self._points) for each in places)
+        loaded = apart or any(each.terms for each in places)
+        return _Stored(_in_order(cut), turned=apart) if loaded else None
+
+    def _shared(self, cut: Cut) -> _Stored | None:
+        """A tile that is computed transposed, and loaded for all that take it."""
+        return _Stored(_in_order(cut), turned=True) if self._is_shared(cut) else None
 
     def _places(self, cut: Cut) -> Iterator[Affine]:
         """Columns of a value from which on some are taken, or at which tiles are joined."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, walk
-from sw.parts.forms.column_groups import tile, turned
+from sw.parts.forms.column_groups import is_vector, tile, turned
 from sw.passes.simplify import live
 
 __all__ = ["with_turned_math"]
@@ -30,7 +30,7 @@ def with_turned_math(program: Program) -> Program:
 
 
 class _Made(enum.Enum):
-    """What element math is made of."""
+    """Kinds of tiles that element math takes."""
 
     CONSTANT = enum.auto()
     #: Of a loaded tile.
@@ -77,7 +77,7 @@ class _Turner:
         return is_math and _Made.TRANSPOSE in made and _Made.MATRIX not in made
 
     def _made_of(self, value: ir.Value) -> frozenset[_Made]:
-        """What a tile is element math of."""
+        """Kinds of the tiles that a tile is element math of; its own kind if it is none."""
         if value.name not in self._made:
             self._made[value.name] = self._sources(value)
         return self._made[value.name]
@@ -91,8 +91,7 @@ class _Turner:
                 return frozenset({_Made.TRANSPOSE})
             case ir.Map() | ir.Cast() | ir.Buffer():
                 return frozenset().union(*map(self._made_of, node.values))
-        is_vector = tile(value).rows.one or tile(value).cols.one
-        return frozenset({_Made.VECTOR if is_vector else _Made.MATRIX})
+        return frozenset({_Made.VECTOR if is_vector(value) else _Made.MATRIX})
 
     def _turned(self, value: ir.Value, made: list[ir.Node]) -> ir.Value:
         """The transpose of a tile, by nodes that are added to a list."""

@@ -14,7 +14,14 @@ from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, unused, walk
 from sw.ir.types import Dim, Entry, Role, Space, Span, Tensor, TensorType, TileType, View
-from sw.parts.forms.column_groups import ColumnGroup, is_misplaced, tile, turned
+from sw.parts.forms.column_groups import (
+    ColumnGroup,
+    is_misplaced,
+    is_vector,
+    point_indices,
+    tile,
+    turned,
+)
 
 __all__ = ["with_turned_tensors"]
 
@@ -54,7 +61,7 @@ class _TurnedTensors:
         every = list(walk(program.nodes))
         loops = [each for each in every if isinstance(each, ir.Loop)]
         self._indices = {each.index for each in loops}
-        self._points = {each.index for each in loops if not each.blocks}
+        self._points = point_indices(program)
         self._extents = {size_symbol(each.index): each.extent for each in loops}
         names = {each.name for each in program.tensors}
         self.turned: dict[tuple[str, _Rows], Tensor] = {}
@@ -130,9 +137,8 @@ class _TurnedTensors:
             return True
         bits = self._program.tensor(node.view.tensor).type.format.bits
         (value,) = node.results or node.values
-        whole = not tile(value).rows.one and not tile(value).cols.one
         group = self._groups.get(value.name)
-        in_turned = whole and group is not None and group.is_turned
+        in_turned = not is_vector(value) and group is not None and group.is_turned
         return in_turned or is_misplaced(node.view.entries[-1].start, bits, self._points)
 
     def _stays(self, node: ir.Load | ir.Store) -> bool:

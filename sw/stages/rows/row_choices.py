@@ -158,7 +158,7 @@ def row_pipelines(
 def _first_of(
     pipelines: Iterable[Pipeline | Unfit],
 ) -> tuple[list[Unfit], Pipeline | None, Iterator[Pipeline | Unfit]]:
-    """What does not fit before the first pipeline, that, and all behind it."""
+    """Refusals before the first pipeline, the pipeline or None, and all candidates behind it."""
     problems: list[Unfit] = []
     rest = iter(pipelines)
     for each in rest:

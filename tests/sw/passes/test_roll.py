@@ -18,7 +18,9 @@ from sw.ir.sizes import choose_sizes
 from sw.passes import kernel_steps
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
+from sw.passes.piece_tensors import with_piece_tensors
 from sw.passes.roll import roll
+from sw.passes.simplify import simplify
 
 
 def attend(q, k, v):
@@ -334,3 +336,27 @@ def test_a_loop_that_is_refused_leaves_the_stores(monkeypatch):
     ).compile()
     assert forms == [True, False]
     assert not pieces(found.golden_program)
+
+
+@tw.kernel("X[E, M, N], W[N, N] -> Y[M, C]")
+def joined_sums(X, W, Y, steps=0):
+    """Sums of joined tiles over points, and element math of them."""
+    w = tw.load_tile(W)
+    for i in tw.metapipe(X.shape[1]):
+        y = tw.zeros(i, Y.shape[1])
+        for e in tw.each(X.shape[0]):
+            x = tw.load_tile(X[e, i, :]) @ w
+            z = tw.join_cols(x, tw.exp(x))
+            for _ in range(steps):
+                z = z * z + z * 0.5
+            y = y + z
+        tw.store_tile(Y[i, :], y)
+
+
+@pytest.mark.parametrize("steps", [0, 60])
+def test_joined_tiles_that_a_loop_sums_are_local_tensors(steps):
+    """Element math in many steps is looked through once, not once for each path."""
+    program = joined_sums.trace(dtype=bf16, E=3, M=16, N=16, C=32, steps=steps)
+    program = simplify(accumulate(check(program)))
+    stored = with_piece_tensors(program, ())
+    assert len(stored.tensors) == len(program.tensors) + 1
