@@ -12,6 +12,7 @@ from sw.language.loop_statements import each, metapipe, repeat
 from sw.language.program_error import ProgramError
 from sw.language.ring_stages import compute, finish, load, ring
 from sw.language.schedule import Schedule, check_schedule
+from sw.language.signature import dynamic
 from sw.language.tensor import TensorView, local
 from sw.language.tile_operations import (
     buffer,
@@ -36,7 +37,6 @@ from sw.language.tile_operations import (
     zeros,
 )
 from sw.language.tile_value import Tile
-from sw.language.unserved import dynamic
 
 __all__ = [
     "Axis",

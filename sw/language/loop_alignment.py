@@ -1,14 +1,17 @@
-"""Detection of loop-carried tiles by aligning two recordings of a loop body.
+"""Detection of loop-carried tiles by aligning the recordings of a loop body.
 
-Both passes run with the same index, so whatever is equal in all iterations is equal in both. An
-operand is one of these:
+All passes run with the same index, so whatever is equal in all iterations is equal in all passes.
+An operand is one of these:
 
-- the same outer value in both, or the corresponding value of each pass: used as it is;
-- outer value *p* in the first pass, and in the second pass value *q* of the first: a carry that
-  starts as *p* and continues as *q*;
-- anything else: state that cannot be told from a mistake by two passes, and is refused.
+- the same outer value in all passes, or the corresponding value of each pass: used as it is;
+- outer value *p* in the first pass, then value *q* of the pass before: a carry that starts as *p*
+  and continues as *q*;
+- outer values *p* and *o* in the first two passes, then value *q* of the pass before the last: two
+  carries, one that starts as *o* and continues as *q*, and one that starts as *p* and continues as
+  a copy of the other at the iteration's entry; and so for longer lags;
+- anything else: state that cannot be told from a mistake, and is refused.
 
-Each use is decided separately, so two names may start as the same tile. The second pass is kept,
+Each use is decided separately, so two names may start as the same tile. The last pass is kept,
 because its types are those of every later iteration.
 """
 
@@ -19,11 +22,11 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import Any
 
-from sw.ir.nodes import Constant, Loop, Node, Operand, Value
+from sw.ir.nodes import Buffer, Constant, Loop, Node, Operand, Value
 from sw.ir.rewrite import walk
-from sw.ir.types import Type
+from sw.ir.types import Span, Type
 
-__all__ = ["Aligned", "Carry", "MismatchError", "align", "describe"]
+__all__ = ["Aligned", "Carry", "MismatchError", "align", "describe", "made_by"]
 
 _NOT_ATTRIBUTES = ("operands", "results", "span", "nodes", "carries", "nexts")
 
@@ -38,14 +41,21 @@ class Carry:
         Value before the loop.
     entry : Value
         Value at the entry of an iteration.
-    first, second : Value
-        Value for the next iteration, as recorded in the first and the second pass.
+    first, next : Value
+        Value for the next iteration, as recorded in the first and in the last pass.
+    made : Value
+        Tile of the program that the result of this carry is: made in the last pass, or one pass
+        earlier for each iteration that the carry lags further.
+    lag : int
+        Iterations from where the tile is made to where it is read, at least 1.
     """
 
     start: Value
     entry: Value
     first: Value
-    second: Value
+    next: Value
+    made: Value
+    lag: int
 
 
 @dataclass(frozen=True)
@@ -57,16 +67,16 @@ class Aligned:
 
 
 class MismatchError(Exception):
-    """Two recordings that differ in something other than carried tiles.
+    """Recordings that differ in something other than carried tiles.
 
     Parameters
     ----------
     reason : str
-        ``different``: different operations or numbers. ``outer``: two outer tiles. ``stale``: a
-        tile of the first pass that the second still reads. ``turn``: a tile from outside the loop
-        in one pass, from inside in the other.
+        ``different``: different operations or numbers. ``outer``: outer tiles that differ and no
+        tile of the loop after them. ``stale``: a tile of an earlier pass where the first pass reads
+        its own. ``turn``: a tile from outside the loop in one pass, from inside in another.
     first, second : Node or None
-        The first nodes that differ; None where a recording has ended.
+        The first nodes that differ, of two passes; None where a recording has ended.
     operands : tuple of Operand
         Operands that each reads there.
     """
@@ -85,98 +95,128 @@ class MismatchError(Exception):
         self.operands = operands
 
 
-def align(first: Sequence[Node], second: Sequence[Node], fresh: Callable[[Type], Value]) -> Aligned:
-    """Align two recordings of a body.
+def align(
+    recordings: Sequence[Sequence[Node]], fresh: Callable[[Type], Value], span: Span
+) -> Aligned:
+    """Align the recordings of a body.
 
     Parameters
     ----------
-    first, second : sequence of Node
-        Nodes recorded by the passes.
+    recordings : sequence of sequence of Node
+        Nodes recorded by each pass, at least two.
     fresh : function
         Creates a value of a type.
+    span : Span
+        Where the loop begins: the place of copies.
 
     Raises
     ------
     MismatchError
         At the first difference.
     """
-    aligner = _Aligner(_made(first), _made(second), fresh)
-    nodes = aligner.nodes(first, second)
-    return Aligned(aligner.carries(), nodes)
+    aligner = _Aligner(recordings, fresh, span)
+    nodes = aligner.nodes(recordings)
+    return Aligned(aligner.carries(), nodes + tuple(aligner.copies))
 
 
-def _made(nodes: Sequence[Node]) -> set[str]:
-    """Names of all results of nodes, nested loops included."""
-    names = {value.name for node in walk(nodes) for value in node.results}
-    loops = (node for node in walk(nodes) if isinstance(node, Loop))
-    return names | {value.name for loop in loops for value in loop.carries}
+def made_by(nodes: Sequence[Node]) -> list[Value]:
+    """Values that nodes make, nested loops included, in an order equal for equal recordings."""
+    values = list[Value]()
+    for node in walk(nodes):
+        values += node.results
+        if isinstance(node, Loop):
+            values += node.carries
+    return values
 
 
 class _Aligner:
     def __init__(
-        self, in_first: set[str], in_second: set[str], fresh: Callable[[Type], Value]
+        self, recordings: Sequence[Sequence[Node]], fresh: Callable[[Type], Value], span: Span
     ) -> None:
-        self._in_first = in_first
-        self._in_second = in_second
-        self._fresh = fresh
-        # Value of the second pass for each of the first.
-        self._twin: dict[str, Value] = {}
-        self._entries: dict[tuple[str, str], tuple[Value, Value, Value]] = {}
+        self._made = [made_by(nodes) for nodes in recordings]
+        # Pass that made a value, and its place among the values of that pass.
+        self._home = {
+            value.name: (number, place)
+            for number, values in enumerate(self._made)
+            for place, value in enumerate(values)
+        }
+        self._fresh, self._span = fresh, span
+        #: Copies of tiles for a further iteration.
+        self.copies: list[Node] = []
+        self._carries: dict[tuple[tuple[str, ...], int], Carry] = {}
 
     def carries(self) -> tuple[Carry, ...]:
-        return tuple(
-            Carry(start, entry, first, self._twin[first.name])
-            for start, entry, first in self._entries.values()
-        )
+        return tuple(self._carries.values())
 
-    def nodes(self, first: Sequence[Node], second: Sequence[Node]) -> tuple[Node, ...]:
-        return tuple(self._node(a, b) for a, b in zip_longest(first, second))
+    def nodes(self, recordings: Sequence[Sequence[Node]]) -> tuple[Node, ...]:
+        return tuple(self._node(alike) for alike in zip_longest(*recordings))
 
-    def _node(self, first: Node | None, second: Node | None) -> Node:
-        if first is None or second is None or not _alike(first, second):
-            raise MismatchError("different", first, second)
+    def _node(self, alike: Sequence[Node | None]) -> Node:
+        first, last = alike[0], alike[-1]
+        for other in alike[1:]:
+            if first is None or other is None or not _alike(first, other):
+                raise MismatchError("different", first, other)
+        assert first is not None and last is not None
+        nodes = [each for each in alike if each is not None]
 
-        def pair(ours: Sequence[Operand], theirs: Sequence[Operand]) -> tuple[Any, ...]:
-            return tuple(self._operand(first, second, x, y) for x, y in zip(ours, theirs))
+        def together(operands: Sequence[Sequence[Operand]]) -> tuple[Operand, ...]:
+            return tuple(self._operand(nodes, each) for each in zip(*operands))
 
-        changes: dict[str, Any] = {"operands": pair(first.operands, second.operands)}
-        if isinstance(first, Loop) and isinstance(second, Loop):
-            self._note(first.carries, second.carries)
-            changes["nodes"] = self.nodes(first.body, second.body)
-            changes["nexts"] = pair(first.nexts, second.nexts)
-        self._note(first.results, second.results)
-        return second.replace(**changes)
+        changes: dict[str, Any] = {"operands": together([each.operands for each in nodes])}
+        loops = [each for each in nodes if isinstance(each, Loop)]
+        if loops:
+            changes["nodes"] = self.nodes([each.body for each in loops])
+            changes["nexts"] = together([each.nexts for each in loops])
+        return last.replace(**changes)
 
-    def _note(self, ours: Sequence[Value], theirs: Sequence[Value]) -> None:
-        self._twin.update((x.name, y) for x, y in zip(ours, theirs))
+    def _operand(self, nodes: Sequence[Node], operands: Sequence[Operand]) -> Operand:
+        values = [each for each in operands if isinstance(each, Value)]
+        if len(values) < len(operands):
+            return self._equal("different", nodes, operands)
+        homes = [self._home.get(each.name) for each in values]
+        starts = next((n for n, home in enumerate(homes) if home is not None), len(homes))
+        if starts == len(homes):
+            return self._equal("outer", nodes, values)
+        made = homes[starts]
+        for number, home in enumerate(homes[starts:]):
+            reason = ""
+            if home is None or made is None or (starts > 0 and made[0] > 0):
+                reason = "turn"
+            elif home[0] != number:
+                reason = "stale" if starts == 0 else "turn"
+            elif home[1] != made[1]:
+                reason = "different"
+            if reason:
+                at = max(starts + number, 1)
+                raise MismatchError(reason, nodes[0], nodes[at], (values[0], values[at]))
+        if starts == 0 or made is None:
+            return values[-1]
+        return self._carry(tuple(values[:starts]), made[1]).entry
 
-    def _operand(self, first: Node, second: Node, x: Operand, y: Operand) -> Operand:
-        if not isinstance(x, Value) or not isinstance(y, Value):
-            if x != y:
-                raise MismatchError("different", first, second, (x, y))
-            return y
-        inner = x.name in self._in_first
-        if y.name in self._in_second:
-            if not inner:
-                raise MismatchError("turn", first, second, (x, y))
-            if self._twin[x.name].name != y.name:
-                raise MismatchError("different", first, second, (x, y))
-            return y
-        if y.name in self._in_first:
-            if inner:
-                raise MismatchError("stale", first, second, (x, y))
-            return self._entry(x, y)
-        if inner:
-            raise MismatchError("turn", first, second, (x, y))
-        if x.name != y.name:
-            raise MismatchError("outer", first, second, (x, y))
-        return y
+    def _equal(self, reason: str, nodes: Sequence[Node], operands: Sequence[Operand]) -> Operand:
+        for node, each in zip(nodes, operands):
+            if each != operands[0]:
+                raise MismatchError(reason, nodes[0], node, (operands[0], each))
+        return operands[-1]
 
-    def _entry(self, start: Value, first: Value) -> Value:
-        key = (start.name, first.name)
-        if key not in self._entries:
-            self._entries[key] = (start, self._fresh(first.type), first)
-        return self._entries[key][1]
+    def _carry(self, starts: tuple[Value, ...], place: int) -> Carry:
+        """Return the carry that starts as the first of several tiles, then goes on as a made one.
+
+        Its value is that of the carry with the starts behind the first, an iteration later.
+        """
+        key = tuple(each.name for each in starts), place
+        if key not in self._carries:
+            lag = len(starts)
+            made = self._made[-lag][place]
+            if lag == 1:
+                first, following = self._made[0][place], made
+            else:
+                source = self._carry(starts[1:], place).entry
+                first = following = self._fresh(source.type)
+                self.copies.append(Buffer((source,), (following,), self._span))
+            entry = self._fresh(following.type)
+            self._carries[key] = Carry(starts[0], entry, first, following, made, lag)
+        return self._carries[key]
 
 
 def _alike(first: Node, second: Node) -> bool:
@@ -204,8 +244,9 @@ def describe(error: MismatchError, names: str) -> tuple[str, str]:
     """
     if error.reason == "outer":
         return "carry", (
-            f"Iterations read different tiles from before the loop{names}: a carry takes what the "
-            "iteration before it made; an exchange or a longer lag is not one"
+            f"Iterations read different tiles from before the loop{names}: a carry takes what an "
+            "iteration before it made; an exchange of tiles from before the loop is not one: write "
+            "`tw.buffer(x)` of one of them"
         )
     if error.reason == "stale":
         return "carry", (

@@ -1,4 +1,4 @@
-"""Loops of the language, whose bodies are traced twice with the same index."""
+"""Loops of the language, whose bodies are traced several times with the same index."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from sw.ir.affine import Axis, Bound
 from sw.language.index import BlockIndex, PointIndex, StopNumber
+from sw.language.loop_passes import OpenLoop
 from sw.language.program_error import ProgramError, caller, caller_span
 from sw.language.state import is_for_statement
 from sw.language.tile_value import as_affine, whole
-from sw.language.trace import OpenLoop, Recorder, current, refusal
+from sw.language.trace import Recorder, current, refusal
 
 __all__ = ["each", "metapipe", "repeat"]
 
@@ -21,7 +22,7 @@ def metapipe(
 ) -> Iterator[BlockIndex]:
     """Loop over blocks of elements in time; iterations overlap where buffers allow.
 
-    The body is traced twice. A name that it rebinds to a tile carries the tile to the next
+    The body is traced twice or more. A name that it rebinds to a tile carries the tile to the next
     iteration.
 
     Parameters
@@ -116,7 +117,7 @@ def _count(noun: str, value: object) -> int:
 
 
 def _passes(recorder: Recorder, loop: OpenLoop, index: Any) -> Iterator[Any]:
-    for _ in range(2):
+    while not loop.ended:
         # The frame that runs the `for`; another frame only if the iterator was passed on.
         frame = sys._getframe(1)
         if frame is not caller() or not is_for_statement(frame.f_code, frame.f_lasti):

@@ -28,9 +28,10 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
 from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Span
+from sw.language.loop_passes import OpenLoop, Recording
 from sw.language.program_error import caller_span
 from sw.language.tile_value import Tile, tile_argument, whole, wrap
-from sw.language.trace import OpenLoop, Recorder, Recording, current, refusal
+from sw.language.trace import Recorder, current, refusal
 
 __all__ = ["Ring", "compute", "finish", "load", "ring"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from hw.arch.errors import BadInputError
 from sw.ir.format_rules import Format, format_of
 from sw.ir.types import Role, Span
-from sw.language.program_error import ProgramError
+from sw.language.program_error import ProgramError, unserved
 
-__all__ = ["Argument", "Signature", "parse_signature"]
+__all__ = ["Argument", "Signature", "dynamic", "parse_signature"]
 
 _NAME = r"[^\W\d]\w*"
 _ARGUMENT = re.compile(rf"\s*({_NAME})\s*(?:\[([^\[\]]*)\])?\s*(?::\s*({_NAME}))?\s*")
@@ -143,3 +144,8 @@ def _argument(part: str, role: Role, fail: Callable[..., ProgramError]) -> Argum
         except BadInputError as error:
             raise fail(str(error), declared) from error
     return Argument(name, tuple(dims), format_, role)
+
+
+def dynamic(*_: object, **__: object) -> NoReturn:
+    """Make a dimension a launch argument, which is not supported yet: a call is refused."""
+    raise unserved("tw.dynamic")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Mapping
-from types import CodeType, FrameType
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from sw.ir.affine import Affine, Bound
 from sw.ir.types import Span
 from sw.language.program_error import code_span
 
-__all__ = ["Snapshot", "changed", "first_use", "is_for_statement", "own_attribute", "snapshot"]
+__all__ = [
+    "Snapshot",
+    "changed",
+    "first_use",
+    "is_for_statement",
+    "own_attribute",
+    "snapshot",
+    "tiles",
+]
 
 #: What can be compared of a frame's locals, by name.
 Snapshot = Mapping[str, Any]
@@ -44,7 +53,7 @@ def _frozen(value: Any, depth: int) -> Any:
         return None
     if isinstance(value, Mapping):
         return {repr(key): _frozen(each, depth - 1) for key, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | deque):
         return [_frozen(each, depth - 1) for each in value]
     if isinstance(value, set | frozenset):
         return len(value)
@@ -55,6 +64,37 @@ def snapshot(frame: FrameType) -> Snapshot:
     """Return the numbers in a frame's locals, including those in lists, tuples and dictionaries."""
     taken = {name: _frozen(value, _DEPTH) for name, value in frame.f_locals.items()}
     return {name: value for name, value in taken.items() if value is not None}
+
+
+def tiles(frame: FrameType) -> dict[str, str]:
+    """Return the recorded names of the tiles in a frame's locals, by where they are found.
+
+    They are looked for in lists, queues, tuples, dictionaries and attributes of objects.
+    """
+    found = dict[str, str]()
+
+    def look(place: str, value: Any, depth: int) -> None:
+        if own_attribute(value, "recorder") is not None:
+            if (name := own_attribute(value, "traced_name")) is not None:
+                found[place] = name
+        elif depth:
+            for key, each in _parts(value):
+                look(f"{place}.{key}", each, depth - 1)
+
+    for name, value in frame.f_locals.items():
+        look(name, value, _DEPTH)
+    return found
+
+
+def _parts(value: Any) -> Iterable[tuple[object, Any]]:
+    """What a container or an object holds, by key."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list | tuple | deque):
+        return enumerate(value)
+    if isinstance(value, ModuleType | FunctionType | type):
+        return ()
+    return list(getattr(value, "__dict__", {}).items())
 
 
 def changed(before: Snapshot, after: Snapshot) -> dict[str, tuple[str, str]]:

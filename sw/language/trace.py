@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
@@ -15,11 +14,12 @@ from sw.ir.format_rules import Format
 from sw.ir.infer import RuleError, fits_start, infer
 from sw.ir.nodes import Loop, Node, Operand, Value
 from sw.ir.types import Span, Tensor, TileType, Type
-from sw.language.loop_alignment import MismatchError, align, describe
+from sw.language.loop_alignment import Carry, MismatchError, align, describe
+from sw.language.loop_passes import OpenLoop, Recording
 from sw.language.program_error import ProgramError, caller, caller_span, code_span, integer_product
-from sw.language.state import Snapshot, changed, first_use, own_attribute, snapshot
+from sw.language.state import changed, own_attribute
 
-__all__ = ["OpenLoop", "Recorder", "Recording", "current", "refusal"]
+__all__ = ["Recorder", "current", "refusal"]
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 _SYMBOL = re.compile(r"(\|?)(\?\d+(?:\.\d+)*)(\|?)")
@@ -48,38 +48,6 @@ def refusal(kind: str, message: str, *, value: str = "") -> ProgramError:
     if recorder is None:
         return ProgramError(kind, message, caller_span(), value=value)
     return recorder.error(kind, message, caller_span(), value=value)
-
-
-@dataclass(eq=False)
-class Recording:
-    """Nodes recorded in one pass over a body; the outermost recording is the program."""
-
-    loop: OpenLoop | None = None
-    number: int = 1
-    nodes: list[Node] = field(default_factory=list)
-    loops: int = 0
-
-    @property
-    def symbol(self) -> str:
-        """Symbol prefix of nested loops: by position, so that both passes agree."""
-        return self.loop.symbol + "." if self.loop else "?"
-
-
-@dataclass(eq=False)
-class OpenLoop:
-    """A loop whose body is being traced."""
-
-    mode: str
-    extent: int
-    tile: int | None
-    until: Bound | None
-    span: Span
-    symbol: str
-    index: Any = None
-    frame: FrameType | None = None
-    offset: int = 0
-    passes: list[Recording] = field(default_factory=list)
-    states: list[Snapshot] = field(default_factory=list)
 
 
 class Recorder:
@@ -151,8 +119,8 @@ class Recorder:
 
     @property
     def _final(self) -> bool:
-        """Whether the current recording is kept: no open loop is in its first pass."""
-        return all(each.loop is None or each.number == 2 for each in self._stack)
+        """Whether the current recording may be kept: no open loop is in its first pass."""
+        return all(each.loop is None or each.number > 1 for each in self._stack)
 
     def use(self, value: Value, span: Span) -> Value:
         """Return the value's representative here: for the last tile of a carrying loop, its result.
@@ -165,11 +133,7 @@ class Recorder:
         while value.name in self._results:
             value = self._results[value.name]
         home = self._home[value.name]
-        visible = home in self._stack or any(
-            each.number == 2 and each.loop is not None and each.loop.passes[0] is home
-            for each in self._stack
-        )
-        if not visible and home.loop is not None:
+        if not self._visible(home) and home.loop is not None:
             loop = home.loop
             raise self.error(
                 "scope",
@@ -180,6 +144,10 @@ class Recorder:
                 value=self.variables.get(value.name, ""),
             )
         return value
+
+    def _visible(self, home: Recording) -> bool:
+        """Whether tiles of a recording can be read here: of an open body, or an earlier pass."""
+        return any(home in (body, *(body.loop.passes if body.loop else ())) for body in self._stack)
 
     def record(self, kind: type[Node], *operands: Operand, **attributes: Any) -> tuple[Value, ...]:
         """Record a node, and return its results.
@@ -206,6 +174,13 @@ class Recorder:
             results.append(self.adopt(self.fresh(type_)))
         self._stack[-1].nodes.append(node.replace(results=tuple(results)))
         return tuple(results)
+
+    def _held(self, name: str) -> str | None:
+        """Name of what a recorded tile stands for here, or None if it cannot be read here."""
+        while name in self._results:
+            name = self._results[name].name
+        home = self._home.get(name)
+        return name if home is None or self._visible(home) else None
 
     # Names.
 
@@ -270,21 +245,17 @@ class Recorder:
 
     def begin_pass(self, loop: OpenLoop, frame: FrameType) -> None:
         """Begin the recording of a pass over the body."""
-        loop.frame, loop.offset = frame, frame.f_lasti
-        loop.states.append(snapshot(frame))
-        recording = Recording(loop, len(loop.passes) + 1)
-        loop.passes.append(recording)
-        self._stack.append(recording)
+        self._stack.append(loop.begin(frame))
 
     def end_pass(self, loop: OpenLoop, frame: FrameType) -> None:
-        """End a pass; after the second, align the two and record the loop."""
+        """End a pass; after the last, align all and record the loop."""
         self.check_exit()
         if self._stack[-1].loop is not loop:
             raise self.error("loop", "Loops must end in the order they were begun", loop.span)
         self.learn_names(frame)
+        loop.end(frame, self._held)
         self._stack.pop()
-        if len(loop.passes) == 2:
-            loop.states.append(snapshot(frame))
+        if loop.ended:
             self._close(loop)
             loop.frame = None
 
@@ -307,27 +278,26 @@ class Recorder:
             raise self._exit
 
     def _close(self, loop: OpenLoop) -> None:
-        first, second = loop.passes
-        moved = changed(loop.states[1], loop.states[2])
         try:
-            aligned = align(first.nodes, second.nodes, self._fresh_entry)
+            recorded = [each.nodes for each in loop.passes]
+            aligned = align(recorded, lambda kind: self.adopt(self.fresh(kind)), loop.span)
         except MismatchError as error:
-            raise (self._state_error(loop, moved) or self._mismatch(loop, error)) from error
-        if (state := self._state_error(loop, moved)) is not None:
+            raise (loop.state_error() or self._mismatch(loop, error)) from error
+        if (state := loop.state_error()) is not None:
             raise state
         results: list[Value] = []
         for each in aligned.carries:
-            self._check_carry(loop, each.start, each.first, each.second, aligned.nodes)
+            self._check_carry(loop, each, aligned.nodes)
             result = self.adopt(self.fresh(each.entry.type))
-            if each.second.name in self._results and loop.until is not None:
+            if each.made.name in self._results and (loop.until is not None or each.lag > 1):
                 raise self.error(
                     "carry",
-                    f"{self.quote(each.second)} ends the loop for two tiles that start differently,"
-                    " and `until` may skip the loop: give each its own",
+                    f"{self.quote(each.made)} ends the loop for two tiles that start differently,"
+                    " and the loop may end before it is made: give each its own",
                     loop.span,
                 )
-            self._results.setdefault(each.second.name, result)
-            variable = self.variables.get(each.start.name) or self.variables.get(each.second.name)
+            self._results.setdefault(each.made.name, result)
+            variable = self.variables.get(each.start.name) or self.variables.get(each.made.name)
             if variable:
                 self.variables.update({each.entry.name: variable, result.name: variable})
             results.append(result)
@@ -343,20 +313,15 @@ class Recorder:
                 until=loop.until,
                 carries=tuple(each.entry for each in aligned.carries),
                 nodes=aligned.nodes,
-                nexts=tuple(each.second for each in aligned.carries),
+                nexts=tuple(each.next for each in aligned.carries),
             )
         )
 
-    def _fresh_entry(self, type_: Type) -> Value:
-        return self.adopt(self.fresh(type_))
-
-    def _check_carry(
-        self, loop: OpenLoop, start: Value, first: Value, second: Value, nodes: Sequence[Node]
-    ) -> None:
-        made = (node.span for node in nodes if second in node.results)
+    def _check_carry(self, loop: OpenLoop, carry: Carry, nodes: Sequence[Node]) -> None:
+        made = (node.span for node in nodes if carry.made in node.results)
         span = next(made, None) or loop.span
-        kinds = (start.type, first.type, second.type)
-        name = self.quote(second)
+        kinds = (carry.start.type, carry.first.type, carry.next.type)
+        name = self.quote(carry.made)
         before, after, later = (kind for kind in kinds if isinstance(kind, TileType))
         if not before.same_shape(after) or not after.same_shape(later):
             raise self.error(
@@ -370,20 +335,6 @@ class Recorder:
                 f"{before.format.name} and goes on in {became.format.name}",
                 span,
             )
-
-    def _state_error(
-        self, loop: OpenLoop, moved: dict[str, tuple[str, str]]
-    ) -> ProgramError | None:
-        if not moved or loop.frame is None:
-            return None
-        name, (was, now) = next(iter(moved.items()))
-        return ProgramError(
-            "state",
-            f"`{name}` changes from iteration to iteration ({was}, then {now}): only tiles are "
-            "carried; compute numbers from the loop's index",
-            first_use(loop.frame.f_code, loop.offset, name),
-            value=name,
-        )
 
     def _mismatch(self, loop: OpenLoop, error: MismatchError) -> ProgramError:
         node = error.second or error.first

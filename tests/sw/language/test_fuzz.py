@@ -67,7 +67,11 @@ def statement(draw, indices):
         return f"{name} = {first} + {row}"
     if choice < 0.45:
         return f"{name} = {draw.choice(NAMES)}"
-    if choice < 0.48:
+    if choice < 0.55:
+        # A name that holds what another held an iteration ago, and one further back.
+        moved = draw.sample(NAMES, draw.randint(2, 4))
+        return f"{', '.join(moved)} = {moved[0]} + {moved[1]}, {', '.join(moved[:-1])}"
+    if choice < 0.58:
         return f"n = n + {draw.choice((0, 0, 1))}"
     operation = draw.choice(("{} + {}", "{} - {}", "tw.maximum({}, {})", "tw.minimum({}, {} * n)"))
     return f"{name} = {operation.format(first, draw.choice(NAMES))}"
@@ -96,8 +100,8 @@ def source(draw):
     yield "    n = 2"
     for name in NAMES:
         yield f"    {name} = tw.full(1, {COLS}, {draw.randint(0, 3)}{kinds})"
-    if draw.random() < 0.3:
-        yield f"    {NAMES[0]} = {NAMES[1]}"
+    if draw.random() < 0.5:
+        yield f"    {' = '.join(draw.sample(NAMES, draw.randint(2, 4)))}"
     yield from (f"    {line}" for line in body(draw, 0, []))
     for number, name in enumerate(NAMES):
         yield f"    tw.store_tile(C[{number}:{number + 1}, :], {name})"
@@ -135,4 +139,4 @@ def test_programs_are_understood_or_refused(seed):
                 assert (found == wanted).all(), text
     print(dict(fates))
     assert fates["traced"] > PROGRAMS / 4
-    assert min(fates[kind] for kind in ("carry", "state")) > 0
+    assert min(fates[kind] for kind in ("scope", "state")) > 0

@@ -1,5 +1,8 @@
 """Loops: what is carried, what Python may do inside, and what numpy makes of the same arrays."""
 
+from collections import deque
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -67,6 +70,126 @@ def test_a_carry_goes_through_loops_inside_loops_and_out_of_all_of_them():
             tw.store_tile(C[i, :], total)
 
     assert run(nested, COUNT) == [(6 * COUNT.sum(axis=0)).tolist()] * 4
+
+
+# Tiles of iterations further back.
+
+
+def shifted_names(A, C):
+    x1 = x2 = tw.zeros(1, 2)
+    for i in tw.each(4):
+        tw.store_tile(C[i, :], x2)
+        x1, x2 = tw.load_tile(A[i, :]), x1
+
+
+def shifted_names_that_start_differently(A, C):
+    x1, x2 = tw.zeros(1, 2), tw.full(1, 2, 0)
+    for i in tw.each(4):
+        tw.store_tile(C[i, :], x2)
+        x2 = x1
+        x1 = tw.load_tile(A[i, :])
+
+
+def a_queue(A, C):
+    line = deque([tw.zeros(1, 2)] * 2)
+    for i in tw.each(4):
+        tw.store_tile(C[i, :], line.popleft())
+        line.append(tw.load_tile(A[i, :]))
+
+
+def attributes_of_an_object(A, C):
+    line = SimpleNamespace(last=tw.zeros(1, 2), before=tw.zeros(1, 2))
+    for i in tw.each(4):
+        tw.store_tile(C[i, :], line.before)
+        line.before, line.last = line.last, tw.load_tile(A[i, :])
+
+
+def a_dictionary_in_a_list(A, C):
+    lines = [{"x": (tw.zeros(1, 2), tw.zeros(1, 2))}]
+    for i in tw.each(4):
+        tw.store_tile(C[i, :], lines[0]["x"][1])
+        lines[0]["x"] = (tw.load_tile(A[i, :]), lines[0]["x"][0])
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        shifted_names,
+        shifted_names_that_start_differently,
+        a_queue,
+        attributes_of_an_object,
+        a_dictionary_in_a_list,
+    ],
+)
+def test_a_tile_of_two_iterations_ago_is_carried(delay):
+    assert run(delay, COUNT) == [[0, 0], [0, 0], *COUNT[:-2].tolist()]
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 7])
+def test_a_line_of_any_length_delays(lag):
+    def delay(A, C):
+        line = [tw.zeros(1, 2)] * lag
+        for i in tw.each(4):
+            tw.store_tile(C[i, :], line[0])
+            line = [*line[1:], tw.load_tile(A[i, :])]
+
+    wanted = np.concatenate((np.zeros((lag, 2), np.int32), COUNT))[:4]
+    assert run(delay, COUNT) == wanted.tolist()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 9])
+def test_names_that_move_are_read_after_the_loop(steps):
+    def fibonacci(A, C):
+        a, b = tw.load_tile(A[0:1, :]), tw.load_tile(A[1:2, :])
+        for _ in tw.each(steps):
+            a, b = b, a + b
+        tw.store_tile(C[0:1, :], a)
+        tw.store_tile(C[1:2, :], b)
+        tw.store_tile(C[2:4, :], tw.load_tile(A[2:4, :]))
+
+    a, b = COUNT[0], COUNT[1]
+    for _ in range(steps):
+        a, b = b, a + b
+    assert run(fibonacci, COUNT) == [a.tolist(), b.tolist(), *COUNT[2:].tolist()]
+
+
+def test_a_name_that_moves_between_loops_inside_loops():
+    def sums(A, C):
+        last = before = total = tw.zeros(1, 2)
+        for i in tw.each(4):
+            for j in tw.each(2):
+                last, before = tw.load_tile(A[2 * j : 2 * j + 1, :]) + last, last
+                total = total + before
+            tw.store_tile(C[i, :], total)
+
+    last = before = total = np.zeros(2, np.int32)
+    wanted = []
+    for _ in range(4):
+        for j in range(2):
+            last, before = COUNT[2 * j] + last, last
+            total = total + before
+        wanted.append(total.tolist())
+    assert run(sums, COUNT) == wanted
+
+
+def test_tiles_from_before_a_loop_are_exchanged_through_a_buffer():
+    def exchange(A, C):
+        a, b = tw.zeros(1, 2), tw.full(1, 2, 1)
+        for i in tw.each(4):
+            tw.store_tile(C[i, :], tw.load_tile(A[i, :]) + a)
+            a, b = tw.buffer(b), a
+
+    assert run(exchange, COUNT) == (COUNT + [[0], [1], [0], [1]]).tolist()
+
+
+def test_tiles_that_change_places_and_are_not_read_end_the_passes():
+    def program(A, C):
+        a, b, c = tw.zeros(1, 2), tw.full(1, 2, 1), tw.full(1, 2, 2)
+        for i in tw.each(4):
+            tw.store_tile(C[i, :], tw.load_tile(A[i, :]))
+            a, b, c = b, c, a
+
+    assert run(program, COUNT) == COUNT.tolist()
 
 
 def test_helpers_closures_comprehensions_and_ranges_are_ordinary_python():

@@ -63,13 +63,13 @@ def exchange(A, B, C):
         a, b = b, a
 
 
-def lag_of_two(A, B, C):
-    before, last = tw.zeros(1, 256), tw.full(1, 256, 1)
+def rotation(A, B, C):
+    a = b = tw.zeros(1, 256)
+    c = tw.full(1, 256, 1)
     for i in tw.metapipe(256, 64):
         x = tw.load_tile(A[i, :])
-        tw.store_tile(C[i, :], x + before)  # <--
-        before = last
-        last = tw.col_sum(x)
+        tw.store_tile(C[i, :], x + a)  # <--
+        a, b, c = b, c, a
 
 
 def list_of_tiles(A, B, C):
@@ -117,7 +117,7 @@ STATE = [
     ),
     (fifth_iteration, "state", r"`n` changes from iteration to iteration \(1, then 2\)"),
     (exchange, "carry", r"different tiles from before the loop \(`a`, then `b`\).*exchange"),
-    (lag_of_two, "carry", r"different tiles from before the loop \(`\w+`, then `\w+`\).*lag"),
+    (rotation, "carry", r"different tiles from before the loop \(`\w+`, then `c`\).*exchange"),
     (list_of_tiles, "state", r"`tiles` changes from iteration to iteration \(1 items, then 2"),
     (inner_tile, "scope", r"`x` was made inside the loop over `k` \(line \d+\) and is read after"),
     (left_early, "exit", r"over `i` must not be left by `break` or `return`"),

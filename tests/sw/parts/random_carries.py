@@ -12,7 +12,9 @@ _STARTS = ("tw.zeros(M, N)", "tw.full(M, N, 0.5)", "tw.load_tile(S)", "tw.load_t
 
 
 def draw_carries(draw, number):
-    """A kernel over steps of M x N tiles, with one or two carried tiles, and its sizes.
+    """A kernel over steps of M x N tiles, with one to three carried tiles, and its sizes.
+
+    The third is the first of two iterations ago.
 
     Parameters
     ----------
@@ -23,11 +25,14 @@ def draw_carries(draw, number):
     carries = ["a", "b"][: draw.randint(1, 2)]
     lines = ["def drawn(X, Z, W, S, Y, E):", "    T, M, N = X.shape"]
     lines += [f"    {each} = {draw.choice(_STARTS)}.to(tw.fp32)" for each in carries]
+    lagging = ["p"] if draw.random() < 0.4 else []
+    lines += [f"    {each} = {carries[0]}" for each in lagging]
     lines += ["    w = tw.load_tile(W)", f"    for t in tw.{draw.choice(['each', 'repeat'])}(T):"]
-    values = [*carries]
+    values = [*carries, *lagging]
     body = [("x", "tw.load_tile(X[t])"), ("z", "tw.load_tile(Z[:, t])")]
     # What no iteration reads is not carried.
     body = [*draw.sample(body, draw.randint(1, 2)), ("c", f"{carries[0]} * {carries[-1]}")]
+    body += [("d", f"c + {each}") for each in lagging]
     for step in range(draw.randint(2, 5)):
         values += [name for name, _ in body[-1:] if name not in values]
         first, other = (draw.choice(values) for _ in range(2))
@@ -42,10 +47,11 @@ def draw_carries(draw, number):
         body.append((f"v{step}", text))
     lines += [f"        {name} = {text}" for name, text in body]
     values = list(dict.fromkeys([*values, *(name for name, _ in body)]))
-    made = [name for name in values if name[0] in "cv"]
+    made = [name for name in values if name[0] in "cdv"]
+    lines += [f"        {each} = {carries[0]}" for each in lagging]
     for each in carries:
         lines.append(f"        {each} = tw.minimum({draw.choice(made)} * 0.5, 8.0)")
-    lines.append(f"        tw.store_tile(Y[t], {draw.choice([*carries, made[-1]])})")
+    lines.append(f"        tw.store_tile(Y[t], {draw.choice([*carries, *lagging, made[-1]])})")
     lines.append(f"    tw.store_tile(E, {carries[-1]})")
     text = "\n".join(lines) + "\n"
     file = f"carries-{number}.py"

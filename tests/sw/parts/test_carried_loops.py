@@ -164,6 +164,18 @@ def padded(Q, K, V, n, Y):
         tw.store_tile(Y[i, :], hidden)
 
 
+@tw.kernel("X[T, B, N] -> Y[T, B, N], Z[B, N]")
+def filtered(X, Y, Z):
+    """A recursive filter of second order: inputs and outputs of two steps before."""
+    x1 = x2 = y1 = y2 = tw.zeros(X.shape[1], X.shape[2], tw.fp32)
+    for t in tw.each(X.shape[0]):
+        x = tw.load_tile(X[t]).to(tw.fp32)
+        y = 0.25 * (x + 2.0 * x1 + x2) + 0.5 * y1 - 0.25 * y2
+        tw.store_tile(Y[t], y)
+        x1, x2, y1, y2 = x, x1, y, y1
+    tw.store_tile(Z, y2)
+
+
 def column_sums(size):
     @tw.kernel("X[M, N] -> S[1, N]: fp32")
     def sums(X, S):
@@ -183,6 +195,8 @@ CASES = (
     (corrected, {"T": 11, "B": 3, "N": 24}),
     (backwards, {"T": 11, "B": 3, "N": 24}),
     (beside_a_local_tensor, {"M": 9, "N": 16, "L": 3}),
+    (filtered, {"T": 11, "B": 5, "N": 24}),
+    (filtered, {"T": 4, "B": 5, "N": 24}),
     (in_layers, {"L": 4, "R": 3, "M": 6, "N": 16}),
     (greatest, {"B": 11, "M": 20, "N": 24}),
     (greatest, {"B": 3, "M": 20, "N": 24}),
@@ -214,6 +228,7 @@ def test_what_is_carried_has_golden_s_bits(kernel, sizes, config, seed):
         (scan, {"T": 10, "N": 16}),
         (second_axis, {"B": 2, "T": 9, "N": 16}),
         (recurrent, {"T": 3, "B": 2, "D": 8, "H": 8}),
+        (filtered, {"T": 4, "B": 2, "N": 16}),
     ],
     ids=lambda each: getattr(each, "name", None),
 )
