@@ -8,7 +8,8 @@ other carries, such as a running maximum, h = h * w + x, or the state of a recur
 2. A short loop over points is written out, if it has few operations and no product.
 3. Any other loop over points becomes one of `tw.repeat`, whose iterations are launches.
 
-Loops over blocks around such a loop over points are one block as well.
+Loops over blocks around such a loop over points are one block as well, and loops over points around
+it are of `tw.repeat`, too. `sw.parts.nested_states` turns those inside out where it can.
 """
 
 from __future__ import annotations
@@ -49,8 +50,7 @@ def without_carried_loops(program: Program, tiles: Mapping[str, int]) -> Program
     Raises
     ------
     ProgramError
-        If blocks of the asked size are too many, or the loop over points is in another one that no
-        image computes.
+        If blocks of the asked size are too many.
     """
     if not any(map(_is_carried, walk(program.nodes))):
         return program
@@ -84,12 +84,6 @@ def _is_sum(loop: ir.Loop) -> bool:
     return True
 
 
-def _has_launches(loop: ir.Loop) -> bool:
-    """Whether a loop over points has a carried one inside that is too long to be written out."""
-    long = (each for each in walk(loop.body) if isinstance(each, ir.Loop) and not each.blocks)
-    return any(_is_carried(each) and each.extent > _MOST_COPIES for each in long)
-
-
 def _is_brief(loop: ir.Loop) -> bool:
     """Whether all copies of the body have no product and few element operations."""
     inside = list(walk(loop.body))
@@ -120,22 +114,64 @@ class _Rewriter:
 
     def _loop(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
         if loop.blocks:
+            many = _is_carried(loop) and self._blocks(loop)[1] > _MOST_COPIES
+            return self._points(loop, inside) if many else self._copies(loop, inside)
+        if not inside and self._has_launches(loop):
+            body = self.block(loop.body, inside=False)
+            nexts = tuple(map(self._value, loop.nexts))
+            return (loop.replace(mode="repeat", nodes=body, nexts=nexts),)
+        if not _is_carried(loop):
+            return (self._kept(loop),)
+        if loop.extent <= _MOST_COPIES and (inside or _is_brief(loop)):
             return self._copies(loop, inside)
-        copied = loop.extent <= _MOST_COPIES and (inside or _is_brief(loop))
-        if _is_carried(loop) and not copied:
-            if inside:
-                rule = f"at most {_MOST_COPIES} iterations inside another loop over points"
-                raise ProgramError(
-                    "unserved",
-                    f"Loop over `{loop.index}` carries a tile from iteration to iteration, and may "
-                    f"have {rule}, not {loop.extent}",
-                    loop.span,
-                    value=str(loop.extent),
-                )
-            return (self._kept(loop).replace(mode="repeat"),)
-        if _is_carried(loop) or (loop.extent <= _MOST_COPIES and _has_launches(loop)):
-            return self._copies(loop, inside)
-        return (self._kept(loop),)
+        return (self._kept(loop).replace(mode="repeat"),)
+
+    def _has_launches(self, loop: ir.Loop) -> bool:
+        """Whether a loop has one inside that carries tiles and is not written out."""
+        loops = (each for each in walk(loop.body) if isinstance(each, ir.Loop))
+        return any(_is_carried(each) and self._blocks(each)[1] > _MOST_COPIES for each in loops)
+
+    def _blocks(self, loop: ir.Loop) -> tuple[int, int, int]:
+        """Size of a block, how many there are, and the end; a point is a block of one."""
+        extent = loop.extent
+        if loop.until is not None:
+            extent = min(extent, *(each.constant for each in _numbers(loop, loop.until)))
+        size = 1
+        if loop.blocks and not _is_carried(loop):
+            size = extent
+        elif loop.blocks:
+            size = min(self._tiles.get(loop.index, loop.tile or extent), extent)
+        return size, ceil_div(extent, size), extent
+
+    def _points(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
+        """A loop over blocks of a given size as one over points, and a copy for the rest."""
+        size, _, extent = self._blocks(loop)
+        count, rest = divmod(extent, size)
+        index = {loop.index: Affine.of(loop.index) * size}
+        sized = {size_symbol(loop.index): Affine((), size)}
+        ranges = {loop.index: (0, count - 1)}
+        body, values = self._copy(loop.body, index | sized, {}, again=False, ranges=ranges)
+        points = loop.replace(
+            mode="each",
+            extent=count,
+            tile=None,
+            until=None,
+            nodes=body,
+            nexts=tuple(values.get(each.name, each) for each in loop.nexts),
+            results=tuple(map(self._names.fresh, loop.results)),
+        )
+        assert isinstance(points, ir.Loop)
+        found = [*self._loop(points, inside)]
+        last = tuple(map(self._value, points.results))
+        if rest:
+            number = Affine((), count * size)
+            symbols = {loop.index: number, size_symbol(loop.index): Affine((), rest)}
+            values = dict(zip((each.name for each in loop.carries), last))
+            body, values = self._copy(loop.body, symbols, values, again=True)
+            found += self.block(body, inside=inside)
+            last = tuple(self._value(values.get(each.name, each)) for each in loop.nexts)
+        self._values.update(zip((each.name for each in loop.results), last))
+        return found
 
     def _kept(self, loop: ir.Loop) -> ir.Loop:
         """A loop that stays, around a body without carried loops."""
@@ -151,23 +187,7 @@ class _Rewriter:
 
     def _copies(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
         """Copies of the body, one for each iteration; one block if no size is asked for."""
-        extent = loop.extent
-        if loop.until is not None:
-            extent = min(extent, *(each.constant for each in _numbers(loop, loop.until)))
-        size = 1
-        if loop.blocks and not _is_carried(loop):
-            size = extent
-        elif loop.blocks:
-            size = min(self._tiles.get(loop.index, loop.tile or extent), extent)
-        count = ceil_div(extent, size)
-        if count > _MOST_COPIES:
-            raise ProgramError(
-                "unserved",
-                f"Loop over `{loop.index}` carries a tile from block to block, and may have at "
-                f"most {_MOST_COPIES} blocks of a given size, not {count}: leave out the size",
-                loop.span,
-                value=str(count),
-            )
+        size, count, extent = self._blocks(loop)
         found: list[ir.Node] = []
         carried = loop.values
         for number in range(count):
@@ -190,6 +210,7 @@ class _Rewriter:
         values: dict[str, ir.Value],
         *,
         again: bool,
+        ranges: Mapping[str, tuple[int, int]] | None = None,
     ) -> tuple[tuple[ir.Node, ...], dict[str, ir.Value]]:
         """Nodes with symbols as numbers and values of their own, by the names that they had."""
         symbols = dict(symbols)
@@ -205,7 +226,7 @@ class _Rewriter:
             if isinstance(item, Affine | Bound):
                 return item.substitute(symbols)
             if isinstance(item, Axis):
-                return without_idle_rests(item.substitute(symbols), {})
+                return without_idle_rests(item.substitute(symbols), ranges or {})
             if isinstance(item, ir.Loop) and item.index in symbols:
                 return dataclasses.replace(item, index=symbols[item.index].symbols[0])
             return item

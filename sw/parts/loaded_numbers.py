@@ -7,8 +7,8 @@ loads its own.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Set
+from typing import Any, TypeGuard
 
 from hw.numeric.formats import int32
 from sw.ir import nodes as ir
@@ -34,13 +34,13 @@ def with_loaded_numbers(program: Program) -> Program:
     names = Names(program)
     tensors, nodes = list(program.tensors), list[ir.Node]()
     for node in program.nodes:
-        starts = dict.fromkeys(_starts(node))
-        made = {}
-        for start in starts:
-            tensor = _tensor(node, {each.name for each in tensors})
-            tensors.append(tensor)
-            made[start] = tensor
-            nodes += _stores(start, tensor, node, names)
+        node = _apart(node, _repeated(node).keys(), names)
+        made = dict[Affine, Tensor]()
+        for loop, start in _starts(node):
+            if start not in made:
+                made[start] = _tensor(loop, {each.name for each in tensors})
+                tensors.append(made[start])
+                nodes += _stores(start, made[start], loop, names)
         nodes.append(_loading(node, made) if made else node)
     if len(tensors) == len(program.tensors):
         return program
@@ -48,21 +48,49 @@ def with_loaded_numbers(program: Program) -> Program:
     return verify(whole.after("loaded_numbers", tuple(nodes)))
 
 
-def _starts(node: ir.Node) -> Iterator[Affine]:
-    """The numbers of one element that a loop of `tw.repeat` makes of its index alone."""
-    if isinstance(node, ir.Loop) and node.mode == "repeat":
-        for each in walk(node.body):
-            if isinstance(each, ir.Iota) and each.rows.one and each.cols.one:
-                if each.start.symbols == (node.index,):
-                    yield each.start
+def _repeated(node: ir.Node) -> dict[str, ir.Loop]:
+    """Loops of `tw.repeat` by their indices: a node and those inside it."""
+    loops = (each for each in walk((node,)) if isinstance(each, ir.Loop))
+    return {each.index: each for each in loops if each.mode == "repeat"}
 
 
-def _tensor(node: ir.Node, taken: set[str]) -> Tensor:
+def _apart(node: ir.Node, repeated: Set[str], names: Names) -> ir.Node:
+    """A node whose numbers of one element are of one index each, and sums of such."""
+    if not repeated or not node.body:
+        return node
+    found = list[ir.Node]()
+    for each in node.body:
+        if not _is_number(each) or repeated.isdisjoint(each.start.symbols):
+            found.append(_apart(each, repeated, names))
+            continue
+        (symbol, factor), *others = each.start.terms
+        total: ir.Node = each.replace(start=Affine(((symbol, factor),), each.start.constant))
+        for term in others:
+            number = each.replace(start=Affine((term,)), results=(names.fresh(each.result),))
+            total = total.replace(results=(names.fresh(each.result),))
+            found += [total, number]
+            total = ir.Map((total.result, number.result), each.results, each.span, op="add")
+        found.append(total)
+    return node.replace(nodes=tuple(found))
+
+
+def _is_number(node: ir.Node) -> TypeGuard[ir.Iota]:
+    return isinstance(node, ir.Iota) and node.rows.one and node.cols.one
+
+
+def _starts(node: ir.Node) -> Iterator[tuple[ir.Loop, Affine]]:
+    """The numbers of one element that each loop of `tw.repeat` makes of its index alone."""
+    for loop in _repeated(node).values():
+        for each in walk(loop.body):
+            if _is_number(each) and each.start.symbols == (loop.index,):
+                yield loop, each.start
+
+
+def _tensor(loop: ir.Loop, taken: set[str]) -> Tensor:
     """The numbers of all iterations, a row each."""
-    assert isinstance(node, ir.Loop)
-    dims = (Dim(node.index, node.extent), Dim("cols", 1))
+    dims = (Dim(loop.index, loop.extent), Dim("cols", 1))
     kind = TensorType(dims, int32, Space.MEMORY, Role.LOCAL)
-    return Tensor(unused(f"{node.index}.numbers", taken), kind)
+    return Tensor(unused(f"{loop.index}.numbers", taken), kind)
 
 
 def _stores(start: Affine, tensor: Tensor, near: ir.Node, names: Names) -> Iterator[ir.Node]:
@@ -88,18 +116,16 @@ def _stores(start: Affine, tensor: Tensor, near: ir.Node, names: Names) -> Itera
     yield ir.Store((made.result,), (), near.span, view)
 
 
-def _loading(loop: ir.Node, made: dict[Affine, Tensor]) -> ir.Node:
-    """A loop whose iterations load their numbers."""
-    assert isinstance(loop, ir.Loop)
-    index = Affine.of(loop.index)
+def _loading(node: ir.Node, made: dict[Affine, Tensor]) -> ir.Node:
+    """A loop whose iterations, and those of loops inside it, load their numbers."""
 
     def loaded(item: Any) -> Any:
-        number = isinstance(item, ir.Iota) and item.rows.one and item.cols.one
-        if not number or item.start not in made:
+        if not _is_number(item) or item.start not in made:
             return item
-        view = View(made[item.start].name, (Entry(index), _ONE))
+        (index,) = item.start.symbols
+        view = View(made[item.start].name, (Entry(Affine.of(index)), _ONE))
         return ir.Load((), item.results, item.span, view)
 
-    changed = rebuild(loop, loaded)
-    assert isinstance(changed, ir.Loop)
+    changed = rebuild(node, loaded)
+    assert isinstance(changed, ir.Node)
     return changed

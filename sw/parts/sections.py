@@ -8,7 +8,7 @@ in two slots by turns. So no iteration overwrites what it reads.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sw.array_spec import ArraySpec, arrays_of
 from sw.ir import nodes as ir
@@ -18,6 +18,8 @@ from sw.ir.program import Program
 from sw.ir.rewrite import unused, used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.language.program_error import ProgramError
+from sw.parts.index_cuts import without_index
+from sw.parts.nested_states import NestedStates, nested_states
 from sw.parts.part import Argument
 from sw.parts.slices import with_nodes
 
@@ -69,6 +71,26 @@ def sections(program: Program) -> tuple[tuple[Section, ...], tuple[ArraySpec, ..
     return _Sections(program).run()
 
 
+@dataclasses.dataclass(frozen=True)
+class _Carried:
+    """A carried tile in memory.
+
+    Parameters
+    ----------
+    taken, given : Tensor
+        What an iteration loads and stores.
+    start : Argument
+        What the first iteration takes.
+    end : Argument or None
+        Where the last iteration stores; None where its turn is.
+    """
+
+    taken: Tensor
+    given: Tensor
+    start: Argument
+    end: Argument | None
+
+
 class _Sections:
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -91,7 +113,8 @@ class _Sections:
             found += self._straight(straight, later)
             if later:
                 assert isinstance(later[0], ir.Loop)
-                found.append(self._repeated(later[0]))
+                nest = nested_states(later[0])
+                found += self._nested(nest) if nest else [self._repeated(later[0])]
             rest = later[1:]
         used = {place.array for each in found for at in each.places for place in at.values()}
         return tuple(found), tuple(each for each in self._between if each.name in used)
@@ -125,34 +148,72 @@ class _Sections:
 
     def _repeated(self, loop: ir.Loop) -> Section:
         """The body of a loop, whose carries are loaded at its beginning and stored at its end."""
-        body, sliced, cut = _without_index(loop, self._program, self._specs, self._names)
+        loads, stores, carried = [], [], []
+        for start, carry, last, result in zip(
+            loop.values, loop.carries, loop.nexts, loop.results, strict=True
+        ):
+            taken, given = (self._tensor(carry, role, loop) for role in (Role.IN, Role.OUT))
+            loads.append(_load(carry, taken, loop))
+            stores.append(_store(last, given, loop))
+            place = self._whole(start) or self._places[start.name]
+            direct = self._direct.get(result.name)
+            end = Argument(direct.view.tensor) if direct is not None else None
+            carried.append(_Carried(taken, given, place, end))
+        section = self._iterations(loop, carried, loads, stores)
+        for result, each in zip(loop.results, carried, strict=True):
+            self._places[result.name] = section.places[-1][each.given.name]
+        return section
+
+    def _iterations(
+        self,
+        loop: ir.Loop,
+        carried: Sequence[_Carried],
+        loads: Sequence[ir.Load] = (),
+        stores: Sequence[ir.Store] = (),
+    ) -> Section:
+        """The body of a loop, with tensors that its iterations take and give in turn."""
+        body, sliced, cut = without_index(loop, self._program, self._specs, self._names)
         free, tensors, places = self._loads(body, loop)
         every = [dict(places) for _ in range(loop.extent)]
         tensors += sliced
         for name, first in cut.items():
             for number, each in enumerate(every):
                 each[name] = Argument(first.array, first.offset + first.stride * number)
-        loads, stores, ends = [], [], {}
-        for start, carry, last, result in zip(
-            loop.values, loop.carries, loop.nexts, loop.results, strict=True
-        ):
-            taken, given = (self._tensor(carry, role, loop) for role in (Role.IN, Role.OUT))
-            array = self._array(given, slots=2)
-            tensors += [taken, given]
-            loads.append(_load(carry, taken, loop))
-            stores.append(_store(last, given, loop))
-            place = self._whole(start) or self._places[start.name]
-            direct = self._direct.get(result.name)
+        for state in carried:
+            array = self._array(state.given, slots=2)
+            tensors += [state.taken, state.given]
+            place = state.start
             for number, each in enumerate(every):
-                each[taken.name] = place
+                each[state.taken.name] = place
                 place = Argument(array.name, array.bytes // 2 * (number % 2))
-                if direct is not None and number == loop.extent - 1:
-                    place = Argument(direct.view.tensor)
-                each[given.name] = place
-            ends[result.name] = place
-        self._places |= ends
+                if state.end is not None and number == loop.extent - 1:
+                    place = state.end
+                each[state.given.name] = place
         whole = self._with(tensors, (*free, *loads, *body, *stores))
         return Section(whole, tuple(self._of_arrays(whole, each) for each in every))
+
+    def _nested(self, nest: NestedStates) -> Iterator[Section]:
+        """Starts of all points, iterations of all points, and what stands behind them."""
+        loop, count = nest.loop, nest.count
+        first = [self._tensor(each, Role.OUT, loop, count) for each in loop.carries]
+        taken = [self._tensor(each, Role.IN, loop, count) for each in loop.carries]
+        given = [self._tensor(each, Role.OUT, loop, count) for each in loop.carries]
+        begun = [Argument(self._array(each).name) for each in first]
+        yield self._once(nest.starts(first), dict(zip(first, begun)))
+        carried = [_Carried(*each, None) for each in zip(taken, given, begun, strict=True)]
+        section = self._iterations(nest.iteration(taken, given), carried)
+        yield section
+        if nest.stores_behind:
+            last = {each.name: self._tensor(each, Role.IN, loop, count) for each in loop.results}
+            ends = [section.places[-1][each.name] for each in given]
+            yield self._once(nest.ends(last), dict(zip(last.values(), ends)))
+
+    def _once(self, node: ir.Node, places: Mapping[Tensor, Argument]) -> Section:
+        """A node as a section, with tensors that begin at given places."""
+        free, tensors, at = self._loads((node,))
+        whole = self._with([*tensors, *places], (*free, node))
+        at |= {tensor.name: place for tensor, place in places.items()}
+        return Section(whole, (self._of_arrays(whole, at),))
 
     def _whole(self, value: ir.Value) -> Argument | None:
         """The array that a value is, if it is all of an input in the input's format."""
@@ -187,8 +248,8 @@ class _Sections:
             found.append(_load(value, tensor, loop or nodes[0]))
         return tuple(found), tensors, places
 
-    def _tensor(self, value: ir.Value, role: Role, near: ir.Node) -> Tensor:
-        """A tensor of a section for a value, which is all of it."""
+    def _tensor(self, value: ir.Value, role: Role, near: ir.Node, count: int = 1) -> Tensor:
+        """A tensor of a section for a value, or for values of several points below one another."""
         kind = value.type
         assert isinstance(kind, TileType)
         if kind.format == pred:
@@ -199,8 +260,8 @@ class _Sections:
                 near.span,
                 value=value.variable or "",
             )
-        sizes = [kind.axis(number).size for number in range(2)]
-        dims = tuple(Dim(noun, int(size)) for noun, size in zip(("rows", "cols"), sizes))
+        sizes = [int(kind.axis(number).size) for number in range(2)]
+        dims = Dim("rows", sizes[0] * count), Dim("cols", sizes[1])
         name = unused(value.variable or f"value.{value.name}", self._names)
         self._names.add(name)
         return Tensor(name, TensorType(dims, kind.format, Space.MEMORY, role))
@@ -268,110 +329,3 @@ def _direct_stores(program: Program) -> dict[str, ir.Store]:
             if same and alone and _is_whole(node.view, program):
                 found[value.name] = node
     return found
-
-
-@dataclasses.dataclass(frozen=True)
-class _Cut:
-    """Part of a tensor that an iteration accesses, `step` bytes further on than the one before.
-
-    Parameters
-    ----------
-    tensor : str
-    step, first : int
-        Bytes, and the number of the first axis that iteration 0 accesses.
-    inner : bool
-        Whether the iteration accesses a tensor without that axis.
-    """
-
-    tensor: str
-    step: int
-    first: int
-    inner: bool
-
-
-def _without_index(
-    loop: ir.Loop, program: Program, specs: Mapping[str, ArraySpec], names: set[str]
-) -> tuple[tuple[ir.Node, ...], list[Tensor], dict[str, Argument]]:
-    """The body with a tensor for each cut of one by the index.
-
-    Returns
-    -------
-    tuple of Node
-        The body.
-    list of Tensor
-        The tensors.
-    dict of str to Argument
-        Where each of them begins, with the bytes from one iteration to the next.
-    """
-    made: dict[_Cut, Tensor] = {}
-
-    def change(node: ir.Node) -> ir.Node:
-        if isinstance(node, ir.Loop):
-            node = node.replace(nodes=tuple(map(change, node.body)))
-        view = getattr(node, "view", None)
-        if view is not None and loop.index in view.symbols:
-            cut, entries = _cut(view, loop.index, specs[view.tensor])
-            if cut not in made:
-                made[cut] = _beginning(program.tensor(view.tensor), cut, names)
-            node = node.replace(view=View(made[cut].name, entries))
-        return node
-
-    body = tuple(map(change, loop.body))
-    for node in walk(body):
-        inner = node.replace(nodes=()) if isinstance(node, ir.Loop) else node
-        if loop.index in inner.symbols:
-            raise ProgramError(
-                "unserved",
-                f"The index `{loop.index}` of a loop that runs as launches must be an index of "
-                "tensors, as in `W[n]`, or a number of element math",
-                node.span or loop.span,
-                value=loop.index,
-            )
-    _require_one_cut(loop, program, body, made)
-    cuts = {
-        tensor.name: Argument(cut.tensor, specs[cut.tensor].steps[0] * cut.first, cut.step)
-        for cut, tensor in made.items()
-    }
-    return body, list(made.values()), cuts
-
-
-def _cut(view: View, index: str, spec: ArraySpec) -> tuple[_Cut, tuple[Entry, ...]]:
-    """How an index cuts a tensor, and the view of what iteration 0 accesses."""
-    moved = [dict(each.start.terms).get(index, 0) for each in view.entries]
-    step = sum(factor * size for factor, size in zip(moved, spec.steps))
-    first, *others = view.entries
-    if others and first.axis is None and first.start.symbols == (index,) and not any(moved[1:]):
-        return _Cut(view.tensor, step, first.start.constant, inner=True), tuple(others)
-    entries = tuple(
-        Entry(each.start - Affine.of(index) * factor, each.axis) if factor else each
-        for each, factor in zip(view.entries, moved)
-    )
-    return _Cut(view.tensor, step, 0, inner=False), entries
-
-
-def _beginning(tensor: Tensor, cut: _Cut, names: set[str]) -> Tensor:
-    """A tensor that begins where iteration 0 does, or elsewhere in others."""
-    name = unused(tensor.name, names)
-    names.add(name)
-    if cut.inner:
-        return Tensor(name, dataclasses.replace(tensor.type, dims=tensor.type.dims[1:]))
-    # No iteration writes all of it.
-    role = Role.IN if tensor.type.role is Role.IN else Role.INOUT
-    return Tensor(name, dataclasses.replace(tensor.type, role=role))
-
-
-def _require_one_cut(
-    loop: ir.Loop, program: Program, body: tuple[ir.Node, ...], made: Mapping[_Cut, Tensor]
-) -> None:
-    """Refuse tensors that the loop updates and that an iteration accesses in several ways."""
-    whole = {node.view.tensor for node in walk(body) if isinstance(node, ir.Load | ir.Store)}
-    for tensor in program.tensors:
-        ways = [cut for cut in made if cut.tensor == tensor.name]
-        if tensor.type.role is not Role.IN and len(ways) + (tensor.name in whole) > 1:
-            raise ProgramError(
-                "unserved",
-                f"`{tensor.name}`, which a loop of `tw.repeat` updates, must be indexed by "
-                f"`{loop.index}` in one way in all its loads and stores",
-                loop.span,
-                value=tensor.name,
-            )

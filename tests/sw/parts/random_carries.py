@@ -1,6 +1,7 @@
 """Random kernels with a loop that carries tiles, as source text."""
 
 import linecache
+import re
 
 import sw.language as tw
 
@@ -14,7 +15,7 @@ _STARTS = ("tw.zeros(M, N)", "tw.full(M, N, 0.5)", "tw.load_tile(S)", "tw.load_t
 def draw_carries(draw, number):
     """A kernel over steps of M x N tiles, with one to three carried tiles, and its sizes.
 
-    The third is the first of two iterations ago.
+    The third is the first of two iterations ago. There may be points around the loop.
 
     Parameters
     ----------
@@ -24,10 +25,12 @@ def draw_carries(draw, number):
     """
     carries = ["a", "b"][: draw.randint(1, 2)]
     lines = ["def drawn(X, Z, W, S, Y, E):", "    T, M, N = X.shape"]
+    points = draw.choice([0, 0, 2, 9])
+    loop = draw.choice(["each", "repeat"]) if not points else "each"
     lines += [f"    {each} = {draw.choice(_STARTS)}.to(tw.fp32)" for each in carries]
     lagging = ["p"] if draw.random() < 0.4 else []
     lines += [f"    {each} = {carries[0]}" for each in lagging]
-    lines += ["    w = tw.load_tile(W)", f"    for t in tw.{draw.choice(['each', 'repeat'])}(T):"]
+    lines += ["    w = tw.load_tile(W)", f"    for t in tw.{loop}(T):"]
     values = [*carries, *lagging]
     body = [("x", "tw.load_tile(X[t])"), ("z", "tw.load_tile(Z[:, t])")]
     # What no iteration reads is not carried.
@@ -53,11 +56,18 @@ def draw_carries(draw, number):
         lines.append(f"        {each} = tw.minimum({draw.choice(made)} * 0.5, 8.0)")
     lines.append(f"        tw.store_tile(Y[t], {draw.choice([*carries, *lagging, made[-1]])})")
     lines.append(f"    tw.store_tile(E, {carries[-1]})")
+    signature = "X[T, M, N], Z[M, T, N], W[N, N], S[M, N] -> Y[T, M, N]: fp32, E[M, N]: fp32"
+    if points:
+        signature = re.sub(r"([XZSYE])\[", r"\1[G, ", signature)
+        inside = [re.sub(r"\b([XZYE])\[", r"\1[g, ", each) for each in lines[2:]]
+        inside = [re.sub(r"\(([SE])([,)])", r"(\1[g]\2", each) for each in inside]
+        head = [lines[0], "    G, T, M, N = X.shape", "    for g in tw.each(G):"]
+        lines = head + [f"    {each}" for each in inside]
     text = "\n".join(lines) + "\n"
     file = f"carries-{number}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope = {"tw": tw}
     exec(compile(text, file, "exec"), scope)
-    signature = "X[T, M, N], Z[M, T, N], W[N, N], S[M, N] -> Y[T, M, N]: fp32, E[M, N]: fp32"
     sizes = {"T": draw.choice([1, 3, 9, 12]), "M": draw.randint(1, 20), "N": 8 * draw.randint(1, 5)}
+    sizes |= {"G": points} if points else {}
     return text, tw.kernel(signature)(scope["drawn"]), sizes
