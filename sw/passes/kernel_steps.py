@@ -7,6 +7,7 @@ import itertools
 
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
+from sw.gathers.stored_numbers import with_stored_numbers
 from sw.ir.program import Program
 from sw.ir.text import print_program
 from sw.ir.types import Space
@@ -79,6 +80,7 @@ def _carry(c: Compilation) -> None:
     c.unfused = tuple(f"a softmax over blocks is not fused: {each}" for each in reasons)
     c.lean = _simplified(program, c.lean)
     c.lean = _simplified(with_loaded_numbers(c.lean), c.lean)
+    c.lean = _simplified(with_stored_numbers(c.lean), c.lean)
 
 
 def _simplified(program: Program, before: Program) -> Program:
