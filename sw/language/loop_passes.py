@@ -89,12 +89,13 @@ class OpenLoop:
     def ended(self) -> bool:
         """Whether all later iterations are as those that are recorded.
 
-        Tiles that only change places, as in ``a, b = b, a``, never come to rest: after as many
-        passes as there are tiles, what the body reads of them has been read.
+        Tiles that only change places, as in ``a, b = b, a``, or that are kept, as in a list of an
+        object, never come to rest: after as many passes as the first has left tiles, what the body
+        reads of them has been read.
         """
         count = len(self.passes)
         return count >= 2 and (
-            bool(self.moved) or self.tiles[-1] == self.tiles[-2] or count > len(self.tiles[-1]) + 1
+            bool(self.moved) or self.tiles[-1] == self.tiles[-2] or count > len(self.tiles[1]) + 1
         )
 
     @property

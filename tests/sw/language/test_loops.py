@@ -192,6 +192,16 @@ def test_tiles_that_change_places_and_are_not_read_end_the_passes():
     assert run(program, COUNT) == COUNT.tolist()
 
 
+def test_tiles_that_are_kept_and_not_read_end_the_passes():
+    def program(A, C):
+        kept = SimpleNamespace(tiles=[])
+        for i in tw.each(4):
+            kept.tiles.append(tw.load_tile(A[i, :]))
+            tw.store_tile(C[i, :], kept.tiles[-1])
+
+    assert run(program, COUNT) == COUNT.tolist()
+
+
 def test_helpers_closures_comprehensions_and_ranges_are_ordinary_python():
     def scaled(x, by):
         return x * by
