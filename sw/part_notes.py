@@ -32,7 +32,7 @@ def part_notes(c: PartCompilation) -> tuple[str, ...]:
         count = len(c.part.launches)
         causes = failure.value if isinstance(failure.value, list) else [failure.message]
         more = f", and {len(causes) - 1} more like it" if len(causes) > 1 else ""
-        notes.append(f"launched {count} times instead of {count} iterations: {causes[0]}{more}")
+        notes.append(f"{count} launches instead of one of {count} iterations: {causes[0]}{more}")
     notes += _few_lines(c)
     if plan is None or product is None:
         return tuple(notes)

@@ -43,10 +43,39 @@ class NestedStates:
         """Points in all."""
         return math.prod(each.extent for each in self.points)
 
-    def starts(self, tensors: Sequence[Tensor]) -> ir.Node:
-        """Loop that stores the start of each carry, and what stands before the carrying loop."""
-        inside = [self._store(*each) for each in zip(self.loop.values, tensors)]
-        return self._around(inside, stores=True)
+    def starts(
+        self, tensors: Sequence[Tensor], outside: Mapping[str, ir.Node]
+    ) -> tuple[ir.Node, ...]:
+        """Nodes that store the starts of all points, and what stands before the carrying loop.
+
+        Parameters
+        ----------
+        tensors : sequence of Tensor
+            For each carry.
+        outside : mapping of str to Node
+            Makers of values from outside the points, by the values' names.
+        """
+        before = {each.name: node for node in self._before() for each in node.results}
+        nodes, inside = list[ir.Node](), list[ir.Node]()
+        for start, tensor in zip(self.loop.values, tensors):
+            maker = before.get(start.name) or outside.get(start.name)
+            if isinstance(maker, ir.Full):
+                nodes += self._full(maker, tensor)
+            else:
+                inside.append(self._store(start, tensor))
+        if inside or any(isinstance(each, ir.Store) for each in walk(self._before())):
+            nodes.append(self._around(inside, stores=True))
+        return tuple(nodes)
+
+    def _full(self, maker: ir.Full, tensor: Tensor) -> tuple[ir.Node, ir.Node]:
+        """One number in all rows of a tensor."""
+        rows, cols = (Axis(each.size) for each in tensor.type.dims)
+        value = ir.Value(f"{tensor.name}.starts", TileType(rows, cols, maker.format))
+        view = View(tensor.name, (Entry(Affine(), rows), Entry(Affine(), cols)))
+        return (
+            maker.replace(results=(value,), rows=rows, cols=cols),
+            ir.Store((value,), (), maker.span, view),
+        )
 
     def iteration(self, taken: Sequence[Tensor], given: Sequence[Tensor]) -> ir.Loop:
         """The carrying loop, which carries nothing any more, around the loops over points."""
@@ -63,15 +92,13 @@ class NestedStates:
         return self._around([self._load(each, tensors[each.name]) for each in found], behind=True)
 
     @property
-    def results(self) -> tuple[ir.Value, ...]:
-        """Results that are read behind the carrying loop."""
-        names = {each.name for node in self._behind() for each in used(node)}
-        return tuple(each for each in self.loop.results if each.name in names)
-
-    @property
     def stores_behind(self) -> bool:
         """Whether anything is stored behind the carrying loop."""
         return any(isinstance(each, ir.Store) for each in walk(self._behind()))
+
+    def _before(self) -> Iterator[ir.Node]:
+        for loop, inner in zip(self.points, (*self.points[1:], self.loop)):
+            yield from loop.body[: loop.body.index(inner)]
 
     def _behind(self) -> Iterator[ir.Node]:
         for loop, inner in zip(self.points, (*self.points[1:], self.loop)):

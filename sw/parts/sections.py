@@ -199,19 +199,20 @@ class _Sections:
         taken = [self._tensor(each, Role.IN, loop, count) for each in loop.carries]
         given = [self._tensor(each, Role.OUT, loop, count) for each in loop.carries]
         begun = [Argument(self._array(each).name) for each in first]
-        yield self._once(nest.starts(first), dict(zip(first, begun)))
+        starts = nest.starts(first, self._again)
+        yield self._once(starts, dict(zip(first, begun)))
         carried = [_Carried(*each, None) for each in zip(taken, given, begun, strict=True)]
         section = self._iterations(nest.iteration(taken, given), carried)
         yield section
         if nest.stores_behind:
             last = {each.name: self._tensor(each, Role.IN, loop, count) for each in loop.results}
             ends = [section.places[-1][each.name] for each in given]
-            yield self._once(nest.ends(last), dict(zip(last.values(), ends)))
+            yield self._once((nest.ends(last),), dict(zip(last.values(), ends)))
 
-    def _once(self, node: ir.Node, places: Mapping[Tensor, Argument]) -> Section:
-        """A node as a section, with tensors that begin at given places."""
-        free, tensors, at = self._loads((node,))
-        whole = self._with([*tensors, *places], (*free, node))
+    def _once(self, nodes: tuple[ir.Node, ...], places: Mapping[Tensor, Argument]) -> Section:
+        """Nodes as a section, with tensors that begin at given places."""
+        free, tensors, at = self._loads(nodes)
+        whole = self._with([*tensors, *places], (*free, *nodes))
         at |= {tensor.name: place for tensor, place in places.items()}
         return Section(whole, (self._of_arrays(whole, at),))
 

@@ -226,4 +226,4 @@ def test_iterations_whose_order_no_token_tells_are_launches(seed):
     compiled = Problem(first_rows_of_heads, named["small"], sizes, tw.bf16).compile()
     (part,) = compiled.parts
     assert [each.repeat for each in part.part.launches] == [1, 1, 1]
-    assert "launched 3 times instead of 3 iterations: test_in_place.py" in compiled.report()
+    assert "3 launches instead of one of 3 iterations: test_in_place.py" in compiled.report()

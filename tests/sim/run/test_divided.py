@@ -152,7 +152,7 @@ def test_an_image_that_is_not_repeated_is_launched_several_times(seed, monkeypat
     assert outcome.report["verified"]
     single = [part for part in compiled.parts if len(part.part.launches) == 2]
     assert single and all(each.repeat == 1 for part in single for each in part.part.launches)
-    assert "launched 2 times instead" in compiled.report()
+    assert "2 launches instead of one" in compiled.report()
 
 
 @tw.kernel("X[M, H, N], W[H, N, N] -> Y[M, H, N]")

@@ -130,7 +130,7 @@ def test_iterations_that_meet_in_one_tensor_are_launches(monkeypatch):
     for change, cause in ((earlier, "must wait for a token"), (shifted, "in a later iteration")):
         (part,) = compiled(monkeypatch, "head_softmax", dims, change).parts
         assert [each.repeat for each in part.part.launches] == [1, 1]
-        (note,) = (each for each in part.notes if "launched 2 times" in each)
+        (note,) = (each for each in part.notes if "2 launches instead" in each)
         assert cause in note
 
 
