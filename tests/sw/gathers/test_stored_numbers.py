@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.config import named
-from sim.run.driver import compile_job, run
-from sim.run.job import Job, Problem
+from tests.sw.verified_kernels import verified
 
 BF16 = tw.bf16.dtype
 
@@ -65,12 +63,6 @@ CASES = (
     (of_a_column, {"M": 35, "E": 9, "D": 16}),
     (of_a_row, {"M": 35, "E": 9, "D": 16}),
 )
-
-
-def verified(kernel, sizes, config, seed, **more):
-    job = Job(Problem(kernel, named[config], sizes, tw.bf16, None, {}), seed=seed, **more)
-    outcome = run(job, *compile_job(job))
-    assert outcome.report["verified"], outcome.problems
 
 
 @pytest.mark.few(3)

@@ -16,6 +16,7 @@ from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
 from tests.sw.parts.random_carries import draw_carries
+from tests.sw.verified_kernels import verified
 
 
 @tw.kernel("X[T, N], W[T, N] -> Y[T, N], L[N]: fp32")
@@ -207,13 +208,6 @@ CASES = (
     (column_sums(2), {"M": 21, "N": 24}),
     (in_points, {"B": 9, "T": 9, "N": 8}),
 )
-
-
-def verified(kernel, sizes, config, seed, **more):
-    job = Job(Problem(kernel, named[config], sizes, tw.bf16, None, {}), seed=seed, **more)
-    outcome = run(job, *compile_job(job))
-    assert outcome.report["verified"], outcome.problems
-    return outcome
 
 
 @pytest.mark.few(3)

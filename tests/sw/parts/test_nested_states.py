@@ -4,13 +4,13 @@ import pytest
 
 import tilewright as tw
 from hw.arch.config import named
-from sim.run.driver import compile_job, run
-from sim.run.job import Job, Problem
+from sim.run.job import Problem
 from sw.parts.carried_loops import without_carried_loops
 from sw.parts.nested_states import nested_states
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
+from tests.sw.verified_kernels import verified
 
 
 @tw.kernel("Q[H, C, L, D], K[H, C, L, D], V[H, C, L, D] -> Y[H, C, L, D], S[H, D, D]: fp32")
@@ -111,13 +111,6 @@ CASES = (
     (in_place, {"H": 2, "T": 9, "N": 16}),
     (in_carrying_layers, {"L": 2, "T": 9, "N": 16}),
 )
-
-
-def verified(kernel, sizes, config, seed, **more):
-    job = Job(Problem(kernel, named[config], sizes, tw.bf16, None, {}), seed=seed, **more)
-    outcome = run(job, *compile_job(job))
-    assert outcome.report["verified"], outcome.problems
-    return outcome
 
 
 @pytest.mark.few(2)
