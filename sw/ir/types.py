@@ -172,6 +172,11 @@ class Tensor:
     name: str
     type: TensorType
 
+    @property
+    def whole(self) -> View:
+        """The view of all of it."""
+        return View(self.name, tuple(Entry(Affine(), Axis(each.size)) for each in self.type.dims))
+
     def __str__(self) -> str:
         return f"{self.name} : {self.type}"
 

@@ -100,7 +100,7 @@ class OpenLoop:
 
     @property
     def moved(self) -> dict[str, tuple[str, str]]:
-        """Numbers that the last pass changed, by name, once there are two passes."""
+        """Numbers that differ between the ends of the last two passes, by name."""
         return changed(*self.states[-2:]) if len(self.passes) > 1 else {}
 
     def state_error(self) -> ProgramError | None:

@@ -87,7 +87,7 @@ def tiles(frame: FrameType) -> dict[str, str]:
 
 
 def _parts(value: Any) -> Iterable[tuple[object, Any]]:
-    """What a container or an object holds, by key."""
+    """Items of a container, or attributes of an object, by key."""
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, list | tuple | deque):

@@ -164,12 +164,9 @@ class _Rewriter:
         found = [*self._loop(points, inside)]
         last = tuple(map(self._value, points.results))
         if rest:
-            number = Affine((), count * size)
-            symbols = {loop.index: number, size_symbol(loop.index): Affine((), rest)}
-            values = dict(zip((each.name for each in loop.carries), last))
-            body, values = self._copy(loop.body, symbols, values, again=True)
-            found += self.block(body, inside=inside)
-            last = tuple(self._value(values.get(each.name, each)) for each in loop.nexts)
+            at = count * size, rest
+            nodes, last = self._iteration(loop, at, last, inside=inside, again=True)
+            found += nodes
         self._values.update(zip((each.name for each in loop.results), last))
         return found
 
@@ -186,22 +183,35 @@ class _Rewriter:
         return final
 
     def _copies(self, loop: ir.Loop, inside: bool) -> Sequence[ir.Node]:
-        """Copies of the body, one for each iteration; one block if no size is asked for."""
+        """The body once for each iteration, or once for all where no block size is asked for."""
         size, count, extent = self._blocks(loop)
         found: list[ir.Node] = []
         carried = loop.values
         for number in range(count):
-            at = Affine((), number * size)
-            symbols = {loop.index: at}
-            if loop.blocks:
-                symbols[size_symbol(loop.index)] = Affine((), min(size, extent - number * size))
-            values = dict(zip((each.name for each in loop.carries), carried))
-            body, values = self._copy(loop.body, symbols, values, again=number > 0)
-            carried = tuple(values.get(each.name, each) for each in loop.nexts)
-            found += self.block(body, inside=inside)
-            carried = tuple(map(self._value, carried))
+            at = number * size, min(size, extent - number * size)
+            nodes, carried = self._iteration(loop, at, carried, inside=inside, again=number > 0)
+            found += nodes
         self._values.update(zip((each.name for each in loop.results), carried))
         return found
+
+    def _iteration(
+        self,
+        loop: ir.Loop,
+        at: tuple[int, int],
+        carried: tuple[ir.Value, ...],
+        *,
+        inside: bool,
+        again: bool,
+    ) -> tuple[tuple[ir.Node, ...], tuple[ir.Value, ...]]:
+        """Nodes of the iteration at a first element and of a size, and what it carries on."""
+        symbols = {loop.index: Affine((), at[0])}
+        if loop.blocks:
+            symbols[size_symbol(loop.index)] = Affine((), at[1])
+        values = dict(zip((each.name for each in loop.carries), carried))
+        body, values = self._copy(loop.body, symbols, values, again=again)
+        lasts = tuple(values.get(each.name, each) for each in loop.nexts)
+        nodes = self.block(body, inside=inside)
+        return nodes, tuple(map(self._value, lasts))
 
     def _copy(
         self,

@@ -69,12 +69,11 @@ class NestedStates:
 
     def _full(self, maker: ir.Full, tensor: Tensor) -> tuple[ir.Node, ir.Node]:
         """One number in all rows of a tensor."""
-        rows, cols = (Axis(each.size) for each in tensor.type.dims)
+        rows, cols = tensor.whole.axes
         value = ir.Value(f"{tensor.name}.starts", TileType(rows, cols, maker.format))
-        view = View(tensor.name, (Entry(Affine(), rows), Entry(Affine(), cols)))
         return (
             maker.replace(results=(value,), rows=rows, cols=cols),
-            ir.Store((value,), (), maker.span, view),
+            ir.Store((value,), (), maker.span, tensor.whole),
         )
 
     def iteration(self, taken: Sequence[Tensor], given: Sequence[Tensor]) -> ir.Loop:
@@ -86,33 +85,35 @@ class NestedStates:
         assert isinstance(outside, ir.Loop)
         return outside
 
-    def ends(self, tensors: Mapping[str, Tensor]) -> ir.Node:
-        """Loop of what stands behind the carrying loop, which loads its results by their names."""
-        found = [each for each in self.loop.results if each.name in tensors]
-        return self._around([self._load(each, tensors[each.name]) for each in found], behind=True)
+    def ends(self, tensors: Sequence[Tensor]) -> ir.Node:
+        """Loop of what stands behind the carrying loop, whose results are loaded."""
+        loads = [self._load(*each) for each in zip(self.loop.results, tensors)]
+        return self._around(loads, behind=True)
 
     @property
     def stores_behind(self) -> bool:
         """Whether anything is stored behind the carrying loop."""
         return any(isinstance(each, ir.Store) for each in walk(self._behind()))
 
+    def _levels(self) -> list[tuple[ir.Loop, int]]:
+        """Loops over points, and the place of the loop inside in the body of each."""
+        inner = (*self.points[1:], self.loop)
+        return [(each, each.body.index(inside)) for each, inside in zip(self.points, inner)]
+
     def _before(self) -> Iterator[ir.Node]:
-        for loop, inner in zip(self.points, (*self.points[1:], self.loop)):
-            yield from loop.body[: loop.body.index(inner)]
+        for loop, place in self._levels():
+            yield from loop.body[:place]
 
     def _behind(self) -> Iterator[ir.Node]:
-        for loop, inner in zip(self.points, (*self.points[1:], self.loop)):
-            yield from loop.body[loop.body.index(inner) + 1 :]
+        for loop, place in self._levels():
+            yield from loop.body[place + 1 :]
 
     def _around(
         self, inside: Sequence[ir.Node], *, stores: bool = False, behind: bool = False
     ) -> ir.Node:
         """The loops over points with other nodes in the place of the carrying loop."""
         nodes = tuple(inside)
-        for loop, inner in zip(
-            reversed(self.points), reversed((*self.points[1:], self.loop)), strict=True
-        ):
-            place = loop.body.index(inner)
+        for loop, place in reversed(self._levels()):
             before = loop.body[:place] if stores else _without_stores(loop.body[:place])
             later = loop.body[place + 1 :] if behind else ()
             nodes = (loop.replace(mode="each", nodes=(*before, *nodes, *later)),)

@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sw.array_spec import ArraySpec, arrays_of
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import pred
 from sw.ir.program import Program
 from sw.ir.rewrite import unused, used, walk
-from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
+from sw.ir.types import Dim, Role, Space, Tensor, TensorType, TileType, View
 from sw.language.program_error import ProgramError
 from sw.parts.index_cuts import without_index
 from sw.parts.nested_states import NestedStates, nested_states
@@ -28,7 +27,7 @@ __all__ = ["Section", "is_repeated", "sections"]
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A program that runs as launches that follow one another, once or once for each iteration.
+    """A program, and where its tensors begin in memory in each of its launches.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ class _Sections:
     def _straight(
         self, nodes: tuple[ir.Node, ...], later: tuple[ir.Node, ...]
     ) -> Iterator[Section]:
-        """What stands before a loop or behind it, and stores the values that `later` reads."""
+        """Section of the nodes between two loops, with stores of the values that `later` reads."""
         nodes = tuple(each for each in nodes if each not in self._direct.values())
         read_only = {each.name for each in self._program.tensors if each.type.role is Role.IN}
         for node in nodes:
@@ -205,9 +204,9 @@ class _Sections:
         section = self._iterations(nest.iteration(taken, given), carried)
         yield section
         if nest.stores_behind:
-            last = {each.name: self._tensor(each, Role.IN, loop, count) for each in loop.results}
+            last = [self._tensor(each, Role.IN, loop, count) for each in loop.results]
             ends = [section.places[-1][each.name] for each in given]
-            yield self._once((nest.ends(last),), dict(zip(last.values(), ends)))
+            yield self._once((nest.ends(last),), dict(zip(last, ends)))
 
     def _once(self, nodes: tuple[ir.Node, ...], places: Mapping[Tensor, Argument]) -> Section:
         """Nodes as a section, with tensors that begin at given places."""
@@ -297,23 +296,15 @@ def _is_free(node: ir.Node, read_only: Collection[str]) -> bool:
 
 
 def _is_whole(view: View, program: Program) -> bool:
-    dims = program.tensor(view.tensor).type.dims
-    return all(
-        each == Entry(Affine(), Axis(dim.size))
-        for each, dim in zip(view.entries, dims, strict=True)
-    )
-
-
-def _whole_view(tensor: Tensor) -> View:
-    return View(tensor.name, tuple(Entry(Affine(), Axis(each.size)) for each in tensor.type.dims))
+    return view == program.tensor(view.tensor).whole
 
 
 def _load(value: ir.Value, tensor: Tensor, near: ir.Node) -> ir.Load:
-    return ir.Load((), (value,), near.span, _whole_view(tensor))
+    return ir.Load((), (value,), near.span, tensor.whole)
 
 
 def _store(value: ir.Value, tensor: Tensor, near: ir.Node) -> ir.Store:
-    return ir.Store((value,), (), near.span, _whole_view(tensor))
+    return ir.Store((value,), (), near.span, tensor.whole)
 
 
 def _direct_stores(program: Program) -> dict[str, ir.Store]:

@@ -67,7 +67,7 @@ class _Choice:
 
     @property
     def once(self) -> bool:
-        """Whether rows are loaded once: no phase takes them again, or a buffer has them for it."""
+        """Whether each row is loaded a single time: for one phase, or kept in a buffer for all."""
         single = self.reading.codes[0].packet_phases == 1
         return self.streamed in _ONCE or (self.streamed is Streamed.ROWS and single)
 

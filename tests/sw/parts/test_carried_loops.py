@@ -12,11 +12,8 @@ from sim.run.job import Job, Problem
 from sw.ir import nodes as ir
 from sw.ir.rewrite import walk
 from sw.parts.carried_loops import without_carried_loops
-from sw.passes.accumulate import accumulate
-from sw.passes.check import check
-from sw.passes.simplify import simplify
 from tests.sw.parts.random_carries import draw_carries
-from tests.sw.verified_kernels import verified
+from tests.sw.verified_kernels import lean, verified
 
 
 @tw.kernel("X[T, N], W[T, N] -> Y[T, N], L[N]: fp32")
@@ -245,10 +242,6 @@ def test_random_loops_have_golden_s_bits(config, seed, draws):
         )
         outcome = run(job, *compile_job(job))
         assert outcome.report["verified"], (outcome.problems, sizes, text)
-
-
-def lean(kernel, **sizes):
-    return simplify(accumulate(check(kernel.trace(dtype=tw.bf16, **sizes))))
 
 
 def loops(program):

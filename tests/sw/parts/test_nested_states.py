@@ -7,10 +7,7 @@ from hw.arch.config import named
 from sim.run.job import Problem
 from sw.parts.carried_loops import without_carried_loops
 from sw.parts.nested_states import nested_states
-from sw.passes.accumulate import accumulate
-from sw.passes.check import check
-from sw.passes.simplify import simplify
-from tests.sw.verified_kernels import verified
+from tests.sw.verified_kernels import lean, verified
 
 
 @tw.kernel("Q[H, C, L, D], K[H, C, L, D], V[H, C, L, D] -> Y[H, C, L, D], S[H, D, D]: fp32")
@@ -64,7 +61,7 @@ def scans_of_batches(X, S, w, Y, Z, M):
 
 @tw.kernel("X[H, T, M, N], W[H, N, N] -> Y[H, T, M, N]")
 def computed_before(X, W, Y):
-    """What a point computes before the carrying loop is not computed again in each iteration."""
+    """A product of each point in front of its carrying loop."""
     H, T, _, N = X.shape
     for h in tw.each(H):
         w = (tw.load_tile(W[h]) @ tw.load_tile(W[h]).T).to(tw.bf16)
@@ -136,8 +133,7 @@ def test_states_of_points_on_the_rtl(kernel, sizes, seed, heavy):
 
 def outermost(kernel, **sizes):
     """The loop over points without carries."""
-    program = simplify(accumulate(check(kernel.trace(dtype=tw.bf16, **sizes))))
-    return without_carried_loops(program, {}).nodes[-1]
+    return without_carried_loops(lean(kernel, **sizes), {}).nodes[-1]
 
 
 def test_points_are_computed_together_if_they_do_not_depend_on_one_another():
